@@ -1,0 +1,1 @@
+"""The hardware of step-hw: units, netlist and Verilog."""

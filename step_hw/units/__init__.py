@@ -1,0 +1,1 @@
+"""One file per hardware unit, named like the operator it realises."""

@@ -35,7 +35,7 @@ class LinkFIFO(Unit):
 
     def elaborate(self, platform):
         m = Module()
-        slots = Array(Signal(self.layout, name=f"slot{i}") for i in range(self.depth))
+        slots = Array(Signal(self.layout, name=f"slot{i}", reset_less=True) for i in range(self.depth))
         head = Signal(range(self.depth))
         tail = Signal(range(self.depth))
         level = Signal(range(self.depth + 1))

@@ -1,0 +1,1 @@
+"""The performance model: how long the hardware takes."""

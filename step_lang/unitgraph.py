@@ -1,0 +1,76 @@
+"""The unit graph: which hardware units a lowered program becomes, and what their registers hold.
+
+RTL (``step_hw.netlist``) and performance model (``sim``) are both built from it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["LinkSpec", "Payload", "TensorPlacement", "UnitGraph", "UnitSpec"]
+
+
+@dataclass(frozen=True)
+class Payload:
+    """What a link carries: ``data_bits`` of data and up to ``max_rows`` valid rows; ``type`` is the STeP type."""
+
+    data_bits: int
+    max_rows: int
+    type: Any = None
+
+
+@dataclass
+class LinkSpec:
+    """One link. ``source``/``destination`` are (unit index, port) or None at a bench's boundary."""
+
+    index: int
+    name: str
+    payload: Payload
+    depth: int = 2
+    source: tuple[int, int] | None = None
+    destination: tuple[int, int] | None = None
+
+
+@dataclass
+class UnitSpec:
+    """One hardware unit.
+
+    kind : name of ``step_hw/units/<kind>.py`` and ``sim/units/<kind>.py``
+    name : instance name, a person's name for it in a waveform
+    inputs, outputs : link indices by port
+    params : elaboration parameters (function, memory sizes, payload facts)
+    config : configuration register name to value
+    is_sink : the run is over when all sinks have seen done
+    origin : name and source line of the operator it realises
+    """
+
+    index: int
+    kind: str
+    name: str
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    params: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, int] = field(default_factory=dict)
+    is_sink: bool = False
+    origin: str = ""
+
+
+@dataclass(frozen=True)
+class TensorPlacement:
+    """Where an off-chip tensor lies: byte address, bytes, physical tile bytes, grid of physical tiles (rows, cols)."""
+
+    name: str
+    base: int
+    nbytes: int
+    element_bytes: int
+    grid: tuple[int, int]
+
+
+@dataclass
+class UnitGraph:
+    """Units and links in a deterministic order; ``tensors`` by name; ``tile`` is T."""
+
+    units: list[UnitSpec]
+    links: list[LinkSpec]
+    tensors: dict[str, TensorPlacement] = field(default_factory=dict)
+    tile: int = 0

@@ -1,0 +1,85 @@
+"""A deadlock told as the cycle of links that wait for one another, for RTL and model alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import networkx as nx
+
+from .unitgraph import UnitGraph
+
+__all__ = ["Wait", "deadlock_report", "waiting_cycle"]
+
+
+@dataclass(frozen=True)
+class Wait:
+    """``waiter`` cannot go on before ``holder`` moves, because of ``link``, which is "empty" or "full"."""
+
+    waiter: str
+    holder: str
+    link: str
+    why: str
+    fill: int
+    depth: int
+
+    def __str__(self) -> str:
+        action = "reads from" if self.why == "empty" else "writes to"
+        return f"{self.waiter} {action} {self.link} ({self.fill}/{self.depth}, {self.why}), waits for {self.holder}"
+
+
+def _waits(graph: UnitGraph, fill: Sequence[int]) -> nx.MultiDiGraph:
+    waits = nx.MultiDiGraph()
+    for link in graph.links:
+        if link.source is None or link.destination is None:
+            continue
+        source, destination = graph.units[link.source[0]], graph.units[link.destination[0]]
+        if fill[link.index] == 0:
+            edge, why = (destination, source), "empty"
+        elif fill[link.index] >= link.depth:
+            edge, why = (source, destination), "full"
+        else:
+            continue
+        wait = Wait(edge[0].name, edge[1].name, link.name, why, int(fill[link.index]), link.depth)
+        waits.add_edge(edge[0].index, edge[1].index, wait=wait)
+    # References come from a bufferize and frames come back from its streamify: a wait that no link shows.
+    for unit in graph.units:
+        if unit.kind == "streamify":
+            pad = unit.params["scratchpad"]
+            for other in graph.units:
+                if other.kind == "bufferize" and other.params["scratchpad"] == pad:
+                    waits.add_edge(other.index, unit.index, wait=Wait(
+                        other.name, unit.name, f"scratchpad {graph.units[pad].name}", "full", 0, 0))
+    return waits
+
+
+def waiting_cycle(graph: UnitGraph, fill: Sequence[int]) -> list[Wait]:
+    """The shortest cycle of waits that holds at least one full link (fills in beats, by link index); [] if there is none.
+
+    A cycle of empty links alone is a loop without an initial token and is returned when no other exists.
+    """
+    waits = _waits(graph, fill)
+    best: tuple[tuple[bool, int, list[int]], list[Wait]] | None = None
+    for cycle in nx.simple_cycles(nx.DiGraph(waits), length_bound=24):
+        steps = []
+        for a, b in zip(cycle, [*cycle[1:], cycle[0]]):
+            options = [d["wait"] for d in waits.get_edge_data(a, b).values()]
+            steps.append(min(options, key=lambda w: (w.depth == 0, w.link)))
+        key = (not any(w.why == "full" for w in steps), len(cycle), cycle)
+        if best is None or key < best[0]:
+            best = (key, steps)
+    return best[1] if best else []
+
+
+def deadlock_report(graph: UnitGraph, fill: Sequence[int]) -> str:
+    """One line for the cause and one per wait; the fix named where a full link takes part."""
+    cycle = waiting_cycle(graph, fill)
+    if not cycle:
+        stuck = [f"{link.name} ({fill[link.index]}/{link.depth})" for link in graph.links if fill[link.index]]
+        return "deadlock: no unit moves, beats wait on " + (", ".join(stuck) if stuck else "no link: a stream never ended")
+    lines = [f"deadlock: {len(cycle)} units wait for one another"]
+    lines += [f"  {wait}" for wait in cycle]
+    full = [w for w in cycle if w.why == "full" and w.depth]
+    if full:
+        lines.append(f"  fix: give {full[0].link} more than {full[0].depth} beats ([links.depths] in the hardware configuration)")
+    else:
+        lines.append("  fix: the loop needs an initial token")
+    return "\n".join(lines)

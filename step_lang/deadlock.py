@@ -57,13 +57,18 @@ def waiting_cycle(graph: UnitGraph, fill: Sequence[int]) -> list[Wait]:
     A cycle of empty links alone is a loop without an initial token and is returned when no other exists.
     """
     waits = _waits(graph, fill)
+    plain = nx.DiGraph(waits)
     best: tuple[tuple[bool, int, list[int]], list[Wait]] | None = None
-    for cycle in nx.simple_cycles(nx.DiGraph(waits), length_bound=24):
-        steps = []
-        for a, b in zip(cycle, [*cycle[1:], cycle[0]]):
-            options = [d["wait"] for d in waits.get_edge_data(a, b).values()]
-            steps.append(min(options, key=lambda w: (w.depth == 0, w.link)))
-        key = (not any(w.why == "full" for w in steps), len(cycle), cycle)
+    for a, b, wait in waits.edges(data="wait"):  # the shortest way back from each wait's holder closes a cycle
+        try:
+            back = nx.shortest_path(plain, b, a)
+        except nx.NetworkXNoPath:
+            continue
+        steps = [wait]
+        for c, d in zip(back, back[1:]):
+            options = [data["wait"] for data in waits.get_edge_data(c, d).values()]
+            steps.append(min(options, key=lambda w: (w.why != "full", w.depth == 0, w.link)))
+        key = (not any(w.why == "full" for w in steps), len(steps), [a, *back])
         if best is None or key < best[0]:
             best = (key, steps)
     return best[1] if best else []

@@ -1,0 +1,1 @@
+"""Test benches of the hardware, and the harness that runs them on Icarus and on Verilator."""

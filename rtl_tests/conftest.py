@@ -1,0 +1,26 @@
+"""Fixtures of the RTL benches."""
+
+import pytest
+
+from rtl_tests.harness.build import installed
+
+SIMULATORS = ("icarus", "verilator")
+
+
+@pytest.fixture(params=SIMULATORS)
+def simulator(request) -> str:
+    """Each simulator in turn; skipped, with the reason, where it is not installed."""
+    reason = installed(request.param)
+    if reason is not None:
+        pytest.skip(reason)
+    return request.param
+
+
+@pytest.fixture
+def both_simulators() -> tuple[str, str]:
+    """Both simulators, for a test that compares them; skipped where either is not installed."""
+    for name in SIMULATORS:
+        reason = installed(name)
+        if reason is not None:
+            pytest.skip(reason)
+    return SIMULATORS

@@ -1,0 +1,80 @@
+"""What a unit bench is asked and what it answers: plain data that travels between pytest and the simulator's process."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .beats import Beat
+from .patterns import Pattern
+
+__all__ = ["Case", "CaseResult"]
+
+
+@dataclass
+class Case:
+    """One run of a unit.
+
+    Parameters
+    ----------
+    name:
+        For messages.
+    inputs:
+        Beats to drive into each input port; several done-terminated streams may follow one another.
+    expected:
+        Beats that each output port must give; a port that is left out (or None) is recorded and not compared.
+    cfg:
+        Configuration registers.
+    drive, sink:
+        `Pattern` of all input or output ports, or one per port. Default: always.
+    reset:
+        Reset before this case. Without, the unit goes on as the case before left it (cfg may change).
+    unordered:
+        Output ports whose beats are compared as a multiset.
+    error:
+        Sticky error code that the unit must raise; the run ends when it does. Expected beats are then not compared, unless given.
+    max_rank:
+        Highest stop level of each output port, for the protocol check.
+    quiet:
+        Cycles without any transfer that count as stuck (or, where no expectation is given, as the end).
+    max_cycles:
+        Upper bound of the run; default: generous, from the number of beats.
+    seed:
+        Of the patterns; default: from the bench's seed and the case's name.
+    """
+
+    name: str
+    inputs: Mapping[str, Sequence[Beat]] = field(default_factory=dict)
+    expected: Mapping[str, Sequence[Beat] | None] = field(default_factory=dict)
+    cfg: Mapping[str, int] = field(default_factory=dict)
+    drive: Pattern | Mapping[str, Pattern] | None = None
+    sink: Pattern | Mapping[str, Pattern] | None = None
+    reset: bool = True
+    unordered: Sequence[str] = ()
+    error: int = 0
+    max_rank: Mapping[str, int] = field(default_factory=dict)
+    quiet: int = 400
+    max_cycles: int | None = None
+    seed: int | str | None = None
+
+
+@dataclass
+class CaseResult:
+    """What one case measured.
+
+    ``beats`` and ``stamps``: transfers of every port, inputs too, with their cycles (cycle 0 is the first after reset, or the
+    first of a case that does not reset). ``blocked``: cycles of valid without ready; ``starved`` (outputs): cycles without valid.
+    ``problem``: None, or what went wrong.
+    """
+
+    name: str
+    beats: dict[str, list[Beat]]
+    stamps: dict[str, list[int]]
+    blocked: dict[str, int]
+    starved: dict[str, int]
+    cycles: int
+    error: int
+    state: int
+    problem: str | None
+
+    def timing(self) -> dict[str, list[int]]:
+        """The stamps: what must be the same on every simulator."""
+        return self.stamps

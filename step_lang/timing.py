@@ -3,11 +3,17 @@
 RTL is built to these numbers, each unit's bench measures them, and the performance model reads them.
 Latency L: an output beat is offered L cycles after the beat that causes it was accepted (the link behind adds one).
 Interval: cycles between accepted beats in steady state.
+
+A compute unit whose function needs several steps for one element (interval > 1) walks the element while it is at the
+head of its input links and accepts it with the last step; an element that arrives at an idle unit in cycle t is
+accepted in cycle t + interval - 1. Bare stops and done are accepted in one cycle.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Timing", "function_timing", "unit_timing"]
+__all__ = ["Timing", "compute_timing", "contribution_stages", "function_timing", "rows_operand", "unit_timing"]
 
 
 @dataclass(frozen=True)
@@ -21,20 +27,56 @@ class Timing:
 DOT_STAGES = 3
 """Pipeline registers of a dot product cell: operands, aligned products, sum (see step_hw/cells)."""
 
+ROW_MAX_STAGES = 1
+"""Pipeline registers of a tree of maxima."""
 
-def function_timing(name: str, *, tile: int, rows_per_cycle: int, k_per_cycle: int) -> Timing:
+CELL_STAGES: Mapping[str, int] = {}
+"""Pipeline registers inside the element cell of a function, where it has any (before the result register)."""
+
+_GROUPED = ("matmul", "row_sum")
+
+
+def function_timing(name: str, *, tile: int, rows_per_cycle: int, k_per_cycle: int,
+                    rows: int | None = None, depth: int | None = None) -> Timing:
     """Timing of a function's datapath in a ``map`` unit.
 
-    ``matmul`` and ``row_sum`` take one group of ``k_per_cycle`` products a cycle; an elementwise function serves
-    ``rows_per_cycle`` rows a cycle.
+    ``matmul`` and ``row_sum`` take one group of ``k_per_cycle`` products a cycle out of ``depth`` (default T), and
+    add the groups in one more register where there are several. An elementwise function serves ``rows_per_cycle`` of
+    ``rows`` rows (default T) a cycle; the result register is its last stage.
     """
-    if name in ("matmul", "row_sum"):
-        interval = -(-tile // k_per_cycle)
-        return Timing(interval - 1 + DOT_STAGES, interval)
-    interval = -(-tile // rows_per_cycle)
-    return Timing(interval, interval)
+    if name in _GROUPED:
+        interval = -(-(depth or tile) // k_per_cycle)
+        return Timing(DOT_STAGES + (interval > 1), interval)
+    interval = -(-(rows or tile) // rows_per_cycle)
+    return Timing(1 + CELL_STAGES.get(name, 0), interval)
+
+
+def contribution_stages(name: str) -> int:
+    """Registers between the input and the state of ``accum`` and ``scan``: the part of a fold without the state."""
+    if name in _GROUPED:
+        return DOT_STAGES
+    return ROW_MAX_STAGES if name == "row_max" else 0
+
+
+def compute_timing(kind: str, params: Mapping[str, Any]) -> Timing:
+    """Timing of a ``map``, ``accum`` or ``scan`` unit from the ``params`` of its ``UnitSpec``.
+
+    For ``accum`` the latency is from the closing element (or bare stop, or done) to the first beat that leaves; for
+    ``scan`` from an element to the state after it.
+    """
+    name, first = params["function"].name, params["in_types"][0]
+    timing = function_timing(name, tile=params["tile"], rows_per_cycle=params["rows_per_cycle"],
+                             k_per_cycle=params["k_per_cycle"], rows=int(params["out_type"].rows), depth=int(first.cols))
+    if kind == "map":
+        return timing
+    return Timing(contribution_stages(name) + 1, timing.interval)
+
+
+def rows_operand(in_types, out_type) -> int:
+    """Port whose count of valid rows is the result's: the first operand with as many rows as the result."""
+    return next((i for i, type_ in enumerate(in_types) if type_.rows == out_type.rows), 0)
 
 
 def unit_timing(kind: str) -> Timing:
     """Timing of the units without a function."""
-    return Timing(1, 1) if kind == "promote" else Timing(0, 1)
+    return Timing(1, 1) if kind in ("flatten", "promote", "streamify") else Timing(0, 1)

@@ -1,0 +1,273 @@
+"""The interpreter: what a program means, exactly, as values and as token streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Sequence
+
+import numpy as np
+import sympy
+
+from .dims import Dim, count_symbol, format_shape, is_ragged
+from .errors import ShapeMismatch, StepError, StreamProtocolError, TensorError, TypeMismatch
+from .numerics import Numerics
+from .program import Program, Tensor
+from .stream import Stream
+from .tokens import Buffer, Data, TokenStream, data_length
+from .types import BufferRef, Selector, Tile, Tuple, Type
+
+__all__ = ["interpret", "Result", "Context", "extents", "measure_symbols", "check_tensors"]
+
+
+@dataclass
+class Context:
+    """What operators see while they are interpreted.
+
+    ``tensors`` holds the contents by tensor name, ``inputs`` what the host provides by input stream name,
+    ``arbitration`` the recorded grants by operator name (SPEC section 2, ties and order). Operators count the bytes
+    they move and the FLOPs they do.
+    """
+
+    numerics: Numerics
+    tensors: dict[str, np.ndarray]
+    inputs: Mapping[str, Any]
+    arbitration: Mapping[str, Sequence[int]]
+    offchip_read_bytes: int = 0
+    offchip_write_bytes: int = 0
+    flops: int = 0
+
+
+@dataclass
+class Result:
+    """What a program did.
+
+    ``tensors`` are the written tensors by name (positions nothing wrote are zero), ``streams`` every stream's
+    tokens by stream name (`stream` also takes the Stream), ``symbols`` the measured value of every dynamic dimension
+    and element count, by SymPy symbol; bytes and FLOPs are measured, and per operator in ``rows``.
+    """
+
+    tensors: dict[str, np.ndarray]
+    streams: dict[str, TokenStream]
+    symbols: dict[sympy.Symbol, int]
+    offchip_read_bytes: int
+    offchip_write_bytes: int
+    flops: int
+    rows: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def offchip_bytes(self) -> int:
+        return self.offchip_read_bytes + self.offchip_write_bytes
+
+    def stream(self, stream: Stream | str) -> TokenStream:
+        """Tokens of a stream, by name or by Stream."""
+        return self.streams[stream if isinstance(stream, str) else stream.name]
+
+
+def interpret(program: Program, tensors: Mapping[str, np.ndarray], inputs: Mapping[str, Any] | None = None,
+              numerics: Numerics = Numerics(), symbols: Mapping[Any, int] | None = None,
+              arbitration: Mapping[str, Sequence[int]] | None = None, keep_streams: bool = True) -> Result:
+    """Run ``program`` on ``tensors`` (by name, dtype the numpy dtype of the declared one).
+
+    Parameters
+    ----------
+    inputs : values of input streams by name: a `TokenStream` or nested lists.
+    numerics : numeric parameters of the hardware that is to be matched.
+    symbols : run-time values of dynamic dimensions that the caller claims; checked like any other.
+    arbitration : recorded grants by operator name, to be replayed.
+    keep_streams : keep every stream's tokens in the result.
+
+    Raises a `StepError` that names operator and source line for tensors that are missing or of the wrong shape or
+    dtype, for streams that do not agree at run time and for shapes that do not hold.
+    """
+    program.check()
+    contents = check_tensors(program, tensors)
+    ctx = Context(numerics, contents, dict(inputs or {}), dict(arbitration or {}))
+    values: dict[str, TokenStream] = {}
+    rows: dict[str, dict[str, int]] = {}
+    for operator in program.topological():
+        before = (ctx.offchip_read_bytes, ctx.offchip_write_bytes, ctx.flops)
+        try:
+            results = operator.interpret(ctx, [values[stream.name] for stream in operator.inputs])
+            for stream, tokens in zip(operator.outputs, results, strict=True):
+                if tokens.rank != stream.rank:
+                    raise StreamProtocolError(f"stream '{stream.name}': rank {tokens.rank} vs {stream.rank}")
+                values[stream.name] = tokens.check()
+        except StepError as error:
+            raise error.at(operator)
+        rows[operator.name] = {
+            "offchip_read_bytes": ctx.offchip_read_bytes - before[0],
+            "offchip_write_bytes": ctx.offchip_write_bytes - before[1], "flops": ctx.flops - before[2]}
+    measured = measure_symbols(program, values, symbols)
+    written = {tensor.name: ctx.tensors[tensor.name] for op in program.operators for tensor in op.tensors_written}
+    return Result(written, values if keep_streams else {}, measured, ctx.offchip_read_bytes, ctx.offchip_write_bytes,
+                  ctx.flops, rows)
+
+
+def check_tensors(program: Program, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Contents of every tensor of ``program``: those given, checked, and zeros for those only written.
+
+    Raises `TensorError` for one that is missing, unknown, or of the wrong shape or dtype.
+    """
+    contents: dict[str, np.ndarray] = {}
+    written = [tensor.name for op in program.operators for tensor in op.tensors_written]
+    read = [tensor.name for op in program.operators for tensor in op.tensors_read]
+    for name in tensors:
+        if name not in program.tensors:
+            raise TensorError(f"tensor '{name}': given vs the program's {', '.join(program.tensors) or 'none'}",
+                              source=program.source, fix="give only tensors that the program declares")
+    for name, tensor in program.tensors.items():
+        if name in tensors:
+            contents[name] = _check_tensor(tensor, np.asarray(tensors[name]))
+        elif name in read:
+            raise TensorError(f"missing vs shape {list(tensor.shape)} of {tensor.dtype}", operator=tensor,
+                              fix="pass it in tensors")
+        else:
+            contents[name] = np.zeros(tensor.shape, dtype=tensor.dtype.numpy)
+    for name in written:  # never write into the caller's array; a store starts from zeros
+        contents[name] = contents[name].copy() if name in read else np.zeros_like(contents[name])
+    return contents
+
+
+def _check_tensor(tensor: Tensor, array: np.ndarray) -> np.ndarray:
+    if array.shape != tensor.shape:
+        raise TensorError(f"shape {list(array.shape)} vs {list(tensor.shape)}", operator=tensor,
+                          fix="pass an array of the declared shape")
+    if array.dtype != tensor.dtype.numpy:
+        raise TensorError(f"dtype {array.dtype} vs {tensor.dtype.numpy} ({tensor.dtype})", operator=tensor,
+                          fix=f"convert it with .astype(step_lang.{tensor.dtype}.numpy)")
+    return array
+
+
+# Run-time check of shapes and types
+
+
+def extents(tokens: TokenStream, level: int) -> tuple[np.ndarray, np.ndarray]:
+    """Measured sizes of dimension ``D_level``, one for each of its vectors, and a bool mask: which are certain.
+
+    A bare ``S_s`` that is all of a vector says that one of that vector's dimensions is 0, not which; sizes that
+    depend on it are not certain.
+    """
+    stop, empty = tokens.stop.astype(np.int64), tokens.empty
+    counted = ~empty if level == 0 else stop >= level
+    if level == tokens.rank:
+        return np.array([int(counted.sum())]), np.array([True])
+    ends = np.flatnonzero(stop >= level + 1)
+    totals = np.concatenate([[0], np.cumsum(counted)[ends]])
+    sizes = np.diff(totals)
+    starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends
+    alone = (starts == ends) & empty[ends]
+    certain = ~alone
+    if level == 0:
+        # Alone and closing only the level-1 vector: that vector is certainly empty.
+        previous = np.where(starts > 0, stop[starts - 1], tokens.rank)
+        certain |= alone & (np.minimum(previous, stop[ends]) == 1)
+    return sizes, certain
+
+
+def measure_symbols(program: Program, values: Mapping[str, TokenStream],
+                    claims: Mapping[Any, int] | None = None) -> dict[sympy.Symbol, int]:
+    """Measure every dynamic dimension and element count of ``program``'s streams, and check that every shape and type
+    holds. ``claims`` are values known beforehand, by symbol or name. Raises `ShapeMismatch`, `TypeMismatch`."""
+    bound: dict[sympy.Symbol, int] = {}
+    wanted = {s.name: s for stream in program.streams for d in _dims_of(stream) for s in sympy.sympify(d).free_symbols}
+    for key, value in (claims or {}).items():
+        symbol = wanted.get(str(key))
+        if symbol is not None:
+            bound[symbol] = int(value)
+    deferred: list[tuple[Stream, int, int]] = []
+    for stream in program.streams:
+        tokens = values[stream.name]
+        for level, dim in enumerate(reversed(stream.shape)):
+            prefix = stream.shape[:len(stream.shape) - level]
+            if is_ragged(dim):
+                if level == 0 or not any(is_ragged(d) for d in stream.shape[len(stream.shape) - level:]):
+                    bound[count_symbol(prefix)] = _count(tokens, level)
+                continue
+            sizes, certain = extents(tokens, level)
+            for size in np.unique(sizes[certain]).tolist():
+                if isinstance(dim, int):
+                    if size != dim:
+                        _fail(stream, level, dim, size)
+                elif isinstance(dim, sympy.Symbol):
+                    if bound.setdefault(dim, size) != size:
+                        _fail(stream, level, dim, size, bound[dim])
+                else:
+                    deferred.append((stream, level, size))
+    for stream, level, size in deferred:
+        dim = stream.shape[stream.rank - level]
+        expected = sympy.sympify(dim).subs(bound)
+        if expected.is_number and int(expected) != size:
+            _fail(stream, level, dim, size, int(expected))
+    for stream in program.streams:
+        _check_empties(stream, values[stream.name], bound)
+        try:
+            _check_data(stream.type, values[stream.name].data, bound)
+        except StepError as error:
+            error.message = f"stream '{stream.name}': {error.message}"
+            error.operator = None
+            raise error.at(stream.producer)
+    return dict(sorted(bound.items(), key=lambda item: item[0].name))
+
+
+def _count(tokens: TokenStream, level: int) -> int:
+    """Number of entries of dimension ``level`` in all."""
+    if level == 0:
+        return tokens.elements
+    return int((tokens.stop >= level).sum()) - _bare_above(tokens, level)
+
+
+def _bare_above(tokens: TokenStream, level: int) -> int:
+    """Bare stops that are all of a vector above ``level``: entries that do not exist."""
+    previous = np.concatenate([[tokens.rank], tokens.stop[:-1]])
+    return int((tokens.empty & (np.minimum(previous, tokens.stop) > level)).sum())
+
+
+def _dims_of(stream: Stream) -> list[Dim]:
+    return list(stream.shape)
+
+
+def _fail(stream: Stream, level: int, dim: Dim, size: int, bound: int | None = None) -> None:
+    expected = f"{dim}" if bound is None else f"{dim} = {bound}"
+    claim = "" if stream.shape == stream.inferred_shape else " (assumed)"
+    raise ShapeMismatch(f"stream '{stream.name}' of shape {format_shape(stream.shape)}{claim}: D_{level} is {size} at "
+                        f"run time vs {expected}", operator=stream.producer)
+
+
+def _check_empties(stream: Stream, tokens: TokenStream, bound: Mapping[sympy.Symbol, int]) -> None:
+    """Where a bare stop is all of a vector, one of that vector's dimensions must be able to be 0."""
+    previous = np.concatenate([[tokens.rank], tokens.stop[:-1]]) if len(tokens) else tokens.stop
+    for depth in np.unique(np.minimum(previous, tokens.stop)[tokens.empty]).tolist():
+        inner = stream.shape[len(stream.shape) - depth:]
+        if not any(is_ragged(d) or sympy.sympify(d).subs(bound) == 0 or sympy.sympify(d).subs(bound).free_symbols
+                   for d in inner):
+            raise ShapeMismatch(f"stream '{stream.name}' of shape {format_shape(stream.shape)}: an empty vector at "
+                                f"run time vs dimensions {format_shape(inner)}", operator=stream.producer)
+
+
+def _check_data(type_: Type, data: Data, bound: dict[sympy.Symbol, int]) -> None:
+    """Check that ``data`` is of ``type_``, binding symbols of tile sizes."""
+    if isinstance(type_, Tuple):
+        for member, part in zip(type_.members, data, strict=True):
+            _check_data(member, part, bound)
+    elif isinstance(type_, Tile):
+        arrays = [data] if isinstance(data, np.ndarray) else data
+        for array in arrays:
+            if data_length(array) == 0 and isinstance(data, np.ndarray):
+                continue
+            if array.dtype != type_.dtype.numpy:
+                raise TypeMismatch(f"dtype {array.dtype} vs {type_.dtype}")
+            for dim, size in zip((type_.rows, type_.cols), array.shape[-2:]):
+                if is_ragged(dim):
+                    continue
+                if isinstance(dim, sympy.Symbol):
+                    bound.setdefault(dim, size)
+                expected = sympy.sympify(dim).subs(bound)
+                if expected.is_number and int(expected) != size:
+                    raise TypeMismatch(f"tile of {array.shape[-2]} x {array.shape[-1]} vs {type_}")
+    elif isinstance(type_, Selector):
+        if not isinstance(data, np.ndarray) or data.shape[1:] != (type_.n,):
+            raise TypeMismatch(f"selector data vs {type_}")
+    elif isinstance(type_, BufferRef) and not all(isinstance(buffer, Buffer) for buffer in data):
+        raise TypeMismatch(f"buffer data vs {type_}")
+
+

@@ -1,0 +1,145 @@
+"""What every operator is: a node of the program, with its types and shapes, its meaning and its costs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Sequence
+
+import sympy
+
+from .dims import Shape
+from .errors import BadParameter, StepError, TypeMismatch, UnconnectedStream
+from .program import Program, Tensor
+from .stream import Stream
+from .types import Type
+
+if TYPE_CHECKING:
+    from .interpreter import Context
+    from .tokens import TokenStream
+
+__all__ = ["Operator", "static_shape"]
+
+
+class Operator(ABC):
+    """An operator of a program.
+
+    A subclass sets ``kind`` (its file's name), keeps its parameters as attributes *before* calling
+    ``super().__init__``, and defines `infer` and `interpret`; costs other than zero, it overrides.
+
+    Attributes
+    ----------
+    kind, name, source : what it is, its unique name, ``"file.py:12"`` that made it.
+    program : the program it belongs to.
+    inputs, outputs : streams.
+    output_labels : names of the outputs where there are several.
+    """
+
+    kind: str
+    category: str = "routing"
+    """``memory``, ``compute``, ``routing`` or ``shape``: how pictures group it."""
+    output_labels: tuple[str, ...] = ()
+    optional_outputs: tuple[str, ...] = ()
+    """Labels of outputs that may be left unused."""
+    breaks_cycle: bool = False
+    ordered_access: bool = False
+    """Whether the program itself orders this operator's tensor accesses (random access does)."""
+    tensors_read: Sequence[Tensor] = ()
+    tensors_written: Sequence[Tensor] = ()
+
+    name: str
+    source: str
+
+    def __init__(self, inputs: Sequence[Stream], name: str | None = None, program: Program | None = None):
+        self.inputs: list[Stream] = list(inputs)
+        self.outputs: list[Stream] = []
+        streams = [s for s in self.inputs if isinstance(s, Stream)]
+        self.program = program or (streams[0].program if streams else Program.current())
+        self.program._add(self, name)
+        for stream in self.inputs:
+            if not isinstance(stream, Stream):
+                raise TypeMismatch(f"input: {stream!r} vs a Stream", operator=self,
+                                   fix="an operator with several outputs returns a tuple; pick one")
+            if stream.program is not self.program:
+                raise UnconnectedStream(
+                    f"stream '{stream.name}' belongs to program '{stream.program.name}' vs '{self.program.name}'",
+                    operator=self, fix="build one program's operators from its own streams")
+        for tensor in (*self.tensors_read, *self.tensors_written):
+            if not isinstance(tensor, Tensor):
+                raise TypeMismatch(f"tensor: {tensor!r} vs a tensor of the program", operator=self,
+                                   fix="declare it with Program.tensor")
+            if tensor.program is not self.program:
+                raise UnconnectedStream(
+                    f"tensor '{tensor.name}' belongs to program '{tensor.program.name}' vs '{self.program.name}'",
+                    operator=self)
+        try:
+            results = self.infer()
+        except StepError as error:
+            raise error.at(self)
+        # Only an operator that checked out becomes part of the program.
+        self.program._names.add(self.name)
+        self.program.operators.append(self)
+        for index, (type_, shape) in enumerate(results):
+            label = self.output_labels[index] if self.output_labels else str(index)
+            stream_name = self.name if len(results) == 1 else f"{self.name}_{label}"
+            self.outputs.append(Stream(self, index, stream_name, type_, shape, label in self.optional_outputs))
+        for stream in self.inputs:
+            stream.consumers.append(self)
+
+    @abstractmethod
+    def infer(self) -> list[tuple[Type, Shape]]:
+        """Type and shape of each output, after checking inputs and parameters."""
+
+    @abstractmethod
+    def interpret(self, ctx: "Context", inputs: list["TokenStream"]) -> list["TokenStream"]:
+        """Output token streams for input token streams."""
+
+    def check(self) -> None:
+        """Whole-program checks of this operator."""
+
+    # Costs, SPEC section 5
+
+    def offchip_read(self) -> Any:
+        """Bytes read off-chip (SymPy)."""
+        return sympy.Integer(0)
+
+    def offchip_write(self) -> Any:
+        """Bytes written off-chip (SymPy)."""
+        return sympy.Integer(0)
+
+    def onchip(self) -> Any:
+        """Bytes of on-chip memory required (SymPy)."""
+        return sympy.Integer(0)
+
+    def flops(self) -> Any:
+        """FLOPs (SymPy)."""
+        return sympy.Integer(0)
+
+    compute_bw: Any = None
+    """FLOPs/cycle allocated; None is the hardware's default. Only meaningful where `uses_compute`."""
+    uses_compute: bool = False
+
+    # Help for subclasses
+
+    def positive(self, label: str, value: Any, least: int = 1) -> int:
+        """``value`` as an int of at least ``least``. Raises `BadParameter`."""
+        if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
+            raise BadParameter(f"{label}: {value!r} vs an int of at least {least}", operator=self)
+        return int(value)
+
+    def describe(self) -> str:
+        """Parameters in a few words, for pictures and reports."""
+        return ""
+
+    @property
+    def output(self) -> Stream:
+        return self.outputs[0]
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name}>"
+
+
+def static_shape(operator: Operator, label: str, shape: Any, least: int = 1) -> tuple[int, ...]:
+    """``shape`` as a tuple of ints of at least ``least``. Raises `BadParameter`."""
+    if isinstance(shape, (str, bytes)) or not hasattr(shape, "__iter__"):
+        raise BadParameter(f"{label}: {shape!r} vs a sequence of ints", operator=operator)
+    return tuple(operator.positive(label, value, least) for value in shape)

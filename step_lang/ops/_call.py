@@ -1,0 +1,80 @@
+"""What map, accum and scan share: a function applied to elements."""
+
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+import numpy as np
+import sympy
+
+from ..dims import format_shape, shapes_equal
+from ..errors import BadParameter, ShapeMismatch, UnknownFunction
+from ..fn.base import Function
+from ..operator import Operator
+from ..stream import Stream
+from ..tokens import Data, data_type
+from ..types import Type
+
+__all__ = ["CallOperator", "MAX_ELEMENTS_AT_ONCE", "one"]
+
+MAX_ELEMENTS_AT_ONCE = 1 << 22
+"""Tile elements given to a function at once, so that intermediate results stay in a few hundred megabytes."""
+
+
+class CallOperator(Operator):
+    """An operator that applies ``fn`` to elements of streams of one shape; ``compute_bw`` in FLOPs/cycle or None."""
+
+    category = "compute"
+    uses_compute = True
+
+    def __init__(self, fn: Function, streams: Sequence[Stream], compute_bw: Any, name: str | None):
+        self.fn = fn
+        self.compute_bw = compute_bw
+        super().__init__(streams, name)
+
+    def check_call(self) -> list[Type]:
+        """Check function, number of streams, shapes and ``compute_bw``; return the streams' types."""
+        if not isinstance(self.fn, Function):
+            raise UnknownFunction(f"function: {self.fn!r} vs a function of step_lang.fn", operator=self,
+                                  fix="use one of step_lang.fn, such as fn.matmul()")
+        if self.compute_bw is not None:
+            self.positive("compute_bw", self.compute_bw)
+        first = self.inputs[0]
+        for stream in self.inputs[1:]:
+            if not shapes_equal(stream.shape, first.shape):
+                raise ShapeMismatch(f"shapes of '{first.name}' and '{stream.name}': {format_shape(first.shape)} vs "
+                                    f"{format_shape(stream.shape)}", operator=self,
+                                    fix="bring both to one shape (expand, repeat, flatten) or assume one")
+        return [stream.type for stream in self.inputs]
+
+    def check_arity(self, arity: int) -> None:
+        if len(self.inputs) != arity:
+            raise BadParameter(f"function {self.fn!r} takes {arity} streams vs {len(self.inputs)} given",
+                               operator=self)
+
+    def per_call_flops(self) -> Any:
+        return sympy.sympify(self.fn.flops(*(stream.type for stream in self.inputs)))
+
+    def flops(self) -> Any:
+        return self.inputs[0].elements * self.per_call_flops()
+
+    def measured_flops(self, datas: Sequence[Data]) -> int:
+        """FLOPs of applying the function to all elements of ``datas``, from the tiles' actual sizes."""
+        if all(isinstance(data, np.ndarray) for data in datas):
+            if not len(datas[0]):
+                return 0
+            types = [data_type(data, stream.type) for data, stream in zip(datas, self.inputs)]
+            return len(datas[0]) * int(self.fn.flops(*types))
+        return sum(self.measured_flops([one(data, i) for data in datas]) for i in range(len(datas[0])))
+
+    def describe(self) -> str:
+        return str(self.fn)
+
+
+def one(data: Data, i: int) -> Data:
+    """Element i as data of its own."""
+    if isinstance(data, tuple):
+        return tuple(one(member, i) for member in data)
+    return data[i:i + 1] if isinstance(data, np.ndarray) or not isinstance(data[i], np.ndarray) else data[i][None]
+
+

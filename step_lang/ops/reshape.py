@@ -1,0 +1,138 @@
+"""reshape: one dimension becomes chunks of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..dims import Shape, ceil_div, format_shape, is_static
+from ..errors import BadParameter, ShapeMismatch, StreamProtocolError, TypeMismatch
+from ..operator import Operator
+from ..stream import Stream
+from ..tokens import TokenStream, data_concat, data_take, pass_stops
+from ..types import Tile, Type, bool_, scalar
+
+__all__ = ["Reshape", "reshape"]
+
+
+class Reshape(Operator):
+    """See `reshape`. ``inner`` is the number of elements at each position of the dimension."""
+
+    kind = "reshape"
+    category = "shape"
+    output_labels = ("data", "flags")
+    optional_outputs = ("flags",)
+
+    def __init__(self, stream: Stream, chunk: int, dim: int, pad: Any, name: str | None):
+        self.chunk, self.dim, self.pad = chunk, dim, pad
+        super().__init__([stream], name)
+
+    def infer(self) -> list[tuple[Type, Shape]]:
+        stream = self.inputs[0]
+        self.chunk, self.dim = self.positive("chunk", self.chunk), self.positive("dim", self.dim, 0)
+        if self.dim > stream.rank:
+            raise BadParameter(f"dim: {self.dim} vs the stream's rank {stream.rank}", operator=self)
+        at = stream.rank - self.dim
+        size, inner = stream.shape[at], stream.shape[at + 1:]
+        divides = is_static(size) and size % self.chunk == 0
+        if self.dim and not divides and not (self.pad is not None and all(map(is_static, inner))):
+            raise ShapeMismatch(f"dimension {self.dim} of {format_shape(stream.shape)}: {size} vs static and a multiple "
+                                f"of chunk {self.chunk}", operator=self,
+                                fix="choose a chunk that divides it, or give pad where all inner dimensions are static")
+        if is_static(size) and not divides and self.pad is None:
+            raise ShapeMismatch(f"dimension {self.dim}: {size} vs a multiple of chunk {self.chunk}", operator=self,
+                                fix="give pad, the value of padding elements")
+        if self.pad is not None and not (isinstance(stream.type, Tile) and stream.type.is_static):
+            raise TypeMismatch(f"padded type: {stream.type} vs a static tile", operator=self)
+        self.inner = int(np.prod(inner)) if all(map(is_static, inner)) else 1
+        self.inner_shape = inner
+        chunks = ceil_div(size, self.chunk, self.program.fresh_ragged)
+        shape = stream.shape[:at] + (chunks, self.chunk) + inner
+        return [(stream.type, shape), (scalar(bool_), shape)]
+
+    def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
+        tokens = inputs[0]
+        k = self.dim
+        stop: list[int] = []
+        empty: list[bool] = []
+        index: list[int] = []  # -1 is a padding element
+        block: list[int] = []
+        position = 0  # full positions of the dimension in the current chunk
+
+        def fill(last_stop: int) -> None:
+            """Pad the current chunk to full; its last element gets ``last_stop``."""
+            nonlocal position
+            if self.pad is None:
+                raise StreamProtocolError(f"dimension {k} ends after {position} of a chunk vs chunk {self.chunk}",
+                                          fix="give pad, the value of padding elements")
+            if k:
+                block[:] = pass_stops(self.inner_shape).tolist()
+            for _ in range(self.chunk - position):
+                stop.extend(block or [0])
+                index.extend([-1] * (len(block) or 1))
+                empty.extend([False] * (len(block) or 1))
+            stop[-1] = last_stop
+            position = 0
+
+        element = 0
+        for s, bare in zip(tokens.stop.tolist(), tokens.empty.tolist()):
+            if bare:
+                # Closes an empty vector; above dimension k it ends that dimension, which is then empty or, for
+                # k > 0, holds empty positions (which padding cannot repeat).
+                if k and s >= k:
+                    if s > k and position == 0:
+                        stop.append(s + 1)
+                    else:
+                        position = (position + 1) % self.chunk
+                        if s > k and position:
+                            raise StreamProtocolError(f"dimension {k} ends inside a chunk of empty positions vs chunk "
+                                                      f"{self.chunk}")
+                        stop.append(s + 1 if s > k or position == 0 else s)
+                else:
+                    stop.append(s if s < k else s + 1)
+                empty.append(True)
+                continue
+            index.append(element)
+            empty.append(False)
+            element += 1
+            if s < k:
+                stop.append(s)
+                continue
+            position += 1
+            full = position == self.chunk
+            if full:
+                position = 0
+                stop.append(s + 1)
+            elif s > k:
+                stop.append(k)
+                fill(s + 1)
+            else:
+                stop.append(s)
+        if position:
+            fill(k + 1)
+        flags = np.array([i < 0 for i in index], dtype=bool).reshape(-1, 1, 1)
+        data = tokens.data
+        if flags.any():
+            tile = self.inputs[0].type
+            padding = np.full((1, tile.rows, tile.cols), self.pad).astype(tile.dtype.numpy)
+            data = data_concat([data, padding])
+        data = data_take(data, np.array([element if i < 0 else i for i in index], dtype=np.int64))
+        out = TokenStream(self.outputs[0].rank, stop, empty, data)
+        return [out, out.with_data(flags)]
+
+    def describe(self) -> str:
+        return f"dim {self.dim} by {self.chunk}"
+
+
+def reshape(stream: Stream, chunk: int, dim: int = 0, pad: Any = None, *,
+            name: str | None = None) -> tuple[Stream, Stream]:
+    """Split dimension ``dim`` (innermost is 0) into ``[ceil(D / chunk), chunk]``; returns (data, padding flags).
+
+    ``pad`` is the number every element of a padding tile holds. On dimension 0 a stop or done inside a chunk is padded
+    to full. Above it the dimension must be static and divisible, or the inner dimensions static and ``pad`` given:
+    then whole inner blocks are padded. The flags (bool, true for padding) may be left unused.
+    Raises `ShapeMismatch`.
+    """
+    out = Reshape(stream, chunk, dim, pad, name).outputs
+    return out[0], out[1]

@@ -1,0 +1,109 @@
+"""Bufferize: inner dimensions into a scratchpad, a reference for each buffer."""
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib.wiring import Out
+
+from ..beat import STOP_WIDTH
+from ..unit import ErrorCode, Unit
+from .scratchpad import ScratchpadShape, WritePort
+
+__all__ = ["Bufferize"]
+
+
+class Bufferize(Unit):
+    """Hardware of ``step_lang.ops.bufferize`` (SPEC section 2, On-chip memory).
+
+    Stores every element, with its stop, in the next frame of the open buffer; an element at a page's start takes a page, the
+    first takes a reference. On a stop >= rank the buffer is complete and its reference leaves in the same cycle with
+    stop - rank. A bare stop of that level with nothing stored completes an empty buffer (length 0, no page).
+    Latency 0, one beat a cycle while a reference, a page and (at the end) the output are free; it waits for each of them.
+
+    ========== ===== =================================================================================
+    register   width meaning
+    ========== ===== =================================================================================
+    rank       4     b, the number of buffered dimensions; >= 1
+    uses       4     releases that free a buffer: how many streamifies get each reference (0 counts as 1)
+    ========== ===== =================================================================================
+
+    Ports: ``in0`` elements, ``out0`` references (``shape.reference_layout``), ``port`` to the scratchpad.
+
+    Errors: EXHAUSTED when a buffer needs a page, none is free, and no other buffer exists that could give one back; SHAPE when an
+    inner vector of a buffer with elements is empty; PROTOCOL when the stream ends inside a buffer.
+    """
+
+    kind = "bufferize"
+
+    def __init__(self, shape: ScratchpadShape):
+        self.shape = shape
+        super().__init__([shape.layout], [shape.reference_layout], cfg={"rank": STOP_WIDTH, "uses": STOP_WIDTH},
+                         state_width=3, extra={"port": Out(WritePort(shape))})
+
+    @property
+    def module_name(self) -> str:
+        return f"bufferize_{self.shape.key}"
+
+    def elaborate(self, platform):
+        m = Module()
+        shape, i, o, w = self.shape, self.in0, self.out0, self.port
+        beat = i.payload
+
+        open_ = Signal()                          # a reference is held: elements have been stored
+        held = Signal(shape.reference_bits)     
+        count = Signal(range(shape.frames + 1))   # elements stored in the open buffer
+        page = Signal(shape.page_bits)            # page that is being filled
+        hollow = Signal()                         # bare stops so far, and no element
+
+        fused = ~beat.empty
+        bare = beat.empty & ~beat.done
+        completes = ~beat.done & (beat.stop >= self.cfg.rank)
+        offset = count[:shape.offset_bits]
+        needs_page = fused & (offset == 0)
+        needs_ref = ~open_ & (fused | completes)
+        can = ~(needs_page & ~w.page_free) & ~(needs_ref & ~w.ref_free)
+
+        misshapen = (fused & hollow) | (bare & open_)
+        unfinished = beat.done & (open_ | hollow)
+        exhausted = open_ & needs_page & ~w.page_free & w.alone
+        with m.If(i.valid & (self.error == ErrorCode.NONE)):
+            with m.If(misshapen):
+                m.d.sync += self.error.eq(ErrorCode.SHAPE)
+            with m.Elif(unfinished):
+                m.d.sync += self.error.eq(ErrorCode.PROTOCOL)
+            with m.Elif(exhausted):
+                m.d.sync += self.error.eq(ErrorCode.EXHAUSTED)
+
+        good, accept = Signal(), Signal()
+        m.d.comb += [
+            good.eq(can & ~misshapen & ~unfinished & (self.error == ErrorCode.NONE)),
+            # A reference leaves when its buffer is complete; done passes as it is.
+            o.valid.eq(i.valid & good & (completes | beat.done)),
+            o.payload.data.eq(Mux(beat.done, 0, w.owner)),
+            o.payload.rows.eq(~beat.done),
+            o.payload.stop.eq(Mux(beat.done, 0, beat.stop - self.cfg.rank)),
+            o.payload.empty.eq(beat.done),
+            o.payload.done.eq(beat.done),
+            i.ready.eq(good & (o.ready | ~(completes | beat.done))),
+            accept.eq(i.valid & i.ready),
+            self.state.eq(Cat(open_, needs_page & ~w.page_free, needs_ref & ~w.ref_free)),
+        ]
+
+        # Scratchpad side.
+        m.d.comb += [
+            w.claim.eq(accept & needs_ref),
+            w.owner.eq(Mux(open_, held, w.ref)),
+            w.take.eq(accept & needs_page), w.number.eq(count >> shape.offset_bits),
+            w.write.eq(accept & fused), w.address.eq(Cat(offset, Mux(needs_page, w.page, page))),
+            w.frame.data.eq(beat.data), w.frame.rows.eq(beat.rows), w.frame.stop.eq(beat.stop),
+            w.close.eq(accept & completes), w.length.eq(count + fused), w.uses.eq(self.cfg.uses),
+        ]
+
+        with m.If(accept):
+            with m.If(completes):
+                m.d.sync += [open_.eq(0), count.eq(0), hollow.eq(0)]
+            with m.Elif(fused):
+                m.d.sync += [open_.eq(1), held.eq(w.owner), count.eq(count + 1)]
+            with m.Elif(bare):
+                m.d.sync += hollow.eq(1)
+            with m.If(needs_page):
+                m.d.sync += page.eq(w.page)
+        return m

@@ -2,11 +2,12 @@
 
 from numba import njit
 
-from ..network import BLOCKED, BUSY, STARVED, can_pop, can_push, is_bare, is_done, peek, peek_value, pop, push, stop_of, with_stop
+from ..network import BLOCKED, BUSY, STARVED, can_pop, can_push, is_bare, peek, peek_value, pop, push, stop_of, with_stop
 
 KIND = "flatten"
 
 LO, HI = 0, 1
+FULL, OPEN, HELD, VALUE = 0, 1, 2, 3
 
 
 def pack(unit, graph, build):
@@ -17,20 +18,37 @@ def pack(unit, graph, build):
 
 @njit(inline="never")
 def step(u, par, st, ins, outs, net):
-    """One beat a cycle, latency 0."""
-    if not can_pop(net, ins[0]):
-        return STARVED
-    tok = peek(net, ins[0])
-    stop = stop_of(tok)
-    if stop > par[HI]:
-        stop -= par[HI] - par[LO]
-    elif stop > par[LO]:
-        stop = par[LO]
-    if is_bare(tok) and not is_done(tok) and stop == 0:
+    """A register; an element whose stop vanished (open) leaves when the beat behind it has been seen."""
+    present = can_pop(net, ins[0])
+    merged = 0
+    bare = False
+    stop = 0
+    tok = 0
+    if present:
+        tok = peek(net, ins[0])
+        stop = stop_of(tok)
+        merged = stop
+        if stop > par[HI]:
+            merged = stop - (par[HI] - par[LO])
+        elif stop > par[LO]:
+            merged = par[LO]
+        bare = is_bare(tok)
+    vanishes = bare and merged == 0
+    closes = bare and merged != 0 and st[FULL] == 1 and st[OPEN] == 1
+    offers = st[FULL] == 1 and (st[OPEN] == 0 or (present and not vanishes))
+    leaves = offers and can_push(net, outs[0])
+    if leaves:
+        push(net, outs[0], with_stop(st[HELD], merged) if closes else st[HELD], st[VALUE])
+    takes = present and (vanishes or st[FULL] == 0 or leaves)
+    if takes and not vanishes and not closes:
+        st[FULL] = 1
+        st[OPEN] = 1 if not bare and stop != 0 and merged == 0 else 0
+        st[HELD] = with_stop(tok, merged)
+        st[VALUE] = peek_value(net, ins[0])
+    elif leaves:
+        st[FULL] = 0
+    if takes:
         pop(net, ins[0])
+    if takes or leaves:
         return BUSY
-    if not can_push(net, outs[0]):
-        return BLOCKED
-    push(net, outs[0], with_stop(tok, stop), peek_value(net, ins[0]))
-    pop(net, ins[0])
-    return BUSY
+    return BLOCKED if offers else STARVED

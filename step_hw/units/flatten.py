@@ -1,6 +1,6 @@
 """Flatten: dimensions lo..hi become one; only stops change."""
 
-from amaranth.hdl import Module, Mux
+from amaranth.hdl import Module, Mux, Signal
 
 from ..beat import STOP_WIDTH, BeatLayout
 from ..unit import Unit
@@ -9,20 +9,24 @@ __all__ = ["Flatten"]
 
 
 class Flatten(Unit):
-    """Hardware of ``step_lang.ops.flatten`` (SPEC section 2, Shape). Latency 0, one beat a cycle.
+    """Hardware of ``step_lang.ops.flatten`` (SPEC section 2, Shape). Latency 1, one beat a cycle.
 
     ========== ===== ===================================================
     register   width meaning
     ========== ===== ===================================================
     lo, hi     4     dimensions merged, innermost 0; lo <= hi
     ========== ===== ===================================================
+
+    With lo = 0 level-1 vectors merge, and ``a S1 S2`` (a vector of one element, then an empty one) becomes ``a S1``: the
+    bare stop closes a vector that is not empty any more, so it must travel with ``a``. Hence the register: an element whose
+    stop vanished (``open``) leaves when the beat behind it has been seen.
     """
 
     kind = "flatten"
 
     def __init__(self, layout: BeatLayout):
         self.layout = layout
-        super().__init__([layout], [layout], cfg={"lo": STOP_WIDTH, "hi": STOP_WIDTH})
+        super().__init__([layout], [layout], cfg={"lo": STOP_WIDTH, "hi": STOP_WIDTH}, state_width=2)
 
     @property
     def module_name(self) -> str:
@@ -31,10 +35,27 @@ class Flatten(Unit):
     def elaborate(self, platform):
         m = Module()
         i, o, lo, hi = self.in0, self.out0, self.cfg.lo, self.cfg.hi
+        held = Signal(self.layout, reset_less=True)
+        full, open_ = Signal(), Signal()
+        merged, bare, vanishes, closes = Signal(STOP_WIDTH), Signal(), Signal(), Signal()
         stop = i.payload.stop
-        merged = Mux(stop <= lo, stop, Mux(stop <= hi, lo, stop - (hi - lo)))
-        m.d.comb += [o.payload.eq(i.payload), o.payload.stop.eq(merged)]
-        # A bare stop that becomes level 0 closes nothing any more: it is swallowed.
-        vanishes = i.payload.empty & ~i.payload.done & (merged == 0)
-        m.d.comb += [o.valid.eq(i.valid & ~vanishes), i.ready.eq(o.ready | vanishes)]
+        m.d.comb += [
+            merged.eq(Mux(stop <= lo, stop, Mux(stop <= hi, lo, stop - (hi - lo)))),
+            bare.eq(i.valid & i.payload.empty & ~i.payload.done),
+            # A bare stop that becomes level 0 closes nothing any more: it is swallowed.
+            vanishes.eq(bare & (merged == 0)),
+            # One that stays closes the vector of the open element: they leave as one beat.
+            closes.eq(bare & (merged != 0) & full & open_),
+            o.payload.eq(held),
+            o.valid.eq(full & (~open_ | i.valid & ~vanishes)),
+            i.ready.eq(vanishes | ~full | (o.valid & o.ready)),
+            self.state.eq(full + (full & open_)),
+        ]
+        with m.If(closes):
+            m.d.comb += o.payload.stop.eq(merged)
+        with m.If(i.valid & i.ready & ~vanishes & ~closes):
+            m.d.sync += [full.eq(1), held.eq(i.payload), held.stop.eq(merged)]
+            m.d.sync += open_.eq(~i.payload.empty & (stop != 0) & (merged == 0))
+        with m.Elif(o.valid & o.ready):
+            m.d.sync += full.eq(0)
         return m

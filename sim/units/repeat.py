@@ -1,0 +1,41 @@
+"""Model of ``step_hw/units/repeat.py``."""
+
+from numba import njit
+
+from ..network import BLOCKED, BUSY, EMPTY, STARVED, can_pop, can_push, is_done, peek, peek_value, pop, push, stop_of, with_stop
+
+KIND = "repeat"
+
+N = 0
+MADE = 0
+STOP_RANGE = 2
+
+
+def pack(unit, graph, build):
+    """Parameter: n."""
+    build.par[unit.index, N] = unit.config["n"]
+
+
+@njit(inline="never")
+def step(u, par, st, ins, outs, net):
+    """n output beats an element, one otherwise."""
+    if not can_pop(net, ins[0]):
+        return STARVED
+    tok = peek(net, ins[0])
+    if stop_of(tok) == 15:
+        net.misc[3] = u + 1
+        net.misc[4] = STOP_RANGE
+        return BLOCKED
+    if not can_push(net, outs[0]):
+        return BLOCKED
+    last = tok & EMPTY != 0 or st[MADE] + 1 == par[N]
+    stop = 0
+    if last and not is_done(tok):
+        stop = stop_of(tok) + 1
+    push(net, outs[0], with_stop(tok, stop), peek_value(net, ins[0]))
+    if last:
+        st[MADE] = 0
+        pop(net, ins[0])
+    else:
+        st[MADE] += 1
+    return BUSY

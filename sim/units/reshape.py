@@ -1,0 +1,107 @@
+"""Model of ``step_hw/units/reshape.py``."""
+
+from numba import njit
+
+from ..network import BLOCKED, BUSY, EMPTY, STARVED, can_pop, can_push, is_done, peek, peek_value, pop, push, stop_of, token, with_stop
+
+KIND = "reshape"
+
+DIM, CHUNK, INNER1, INNER0, PADDED, PAD_ROWS, OUTPUTS = 0, 1, 2, 3, 4, 5, 6
+PLACE, TAIL, END, AT1, AT0, TAKEN = 0, 1, 2, 3, 4, 5
+STOP_RANGE, SHAPE, PROTOCOL = 2, 5, 6
+
+
+def pack(unit, graph, build):
+    """Configuration ``dim, chunk, inner1, inner0``; parameters ``pad`` (bits or None) and ``pad_rows`` (default: all)."""
+    par = build.par[unit.index]
+    par[DIM] = unit.config["dim"]
+    par[CHUNK] = unit.config["chunk"]
+    par[INNER1] = unit.config.get("inner1", 1)
+    par[INNER0] = unit.config.get("inner0", 1)
+    par[PADDED] = unit.params.get("pad", 0) is not None
+    rows = unit.params.get("pad_rows")
+    par[PAD_ROWS] = graph.links[unit.outputs[0]].payload.max_rows if rows is None else rows
+    par[OUTPUTS] = len(unit.outputs)
+
+
+@njit(inline="never")
+def step(u, par, st, ins, outs, net):
+    """One beat (of data and of flags) a cycle, from the input or of padding."""
+    present = can_pop(net, ins[0])
+    if not present and st[TAIL] == 0:
+        return STARVED
+    tok = peek(net, ins[0]) if present else 0
+    stop = stop_of(tok)
+    done = is_done(tok)
+    empty = tok & EMPTY != 0
+    pads = st[TAIL] == 1 or (done and st[PLACE] != 0)
+    filled = st[PLACE] + 1 == par[CHUNK]
+    dim = par[DIM]
+    last0 = st[AT0] + 1 == par[INNER0]
+    last1 = st[AT1] + 1 == par[INNER1]
+    if pads:
+        position = last0 and last1
+    elif dim == 0:
+        position = not empty
+    else:
+        position = not done and stop >= dim
+    ends = not done and stop > dim
+    unfinished = not pads and position and ends and not filled
+
+    error = 0
+    if st[TAIL] == 0 and stop == 15:
+        error = STOP_RANGE
+    elif st[TAIL] == 0 and dim == 0 and st[PLACE] != 0 and empty and not done:
+        error = PROTOCOL
+    elif par[PADDED] == 0 and (pads or unfinished):
+        error = SHAPE
+    if error != 0:
+        net.misc[3] = u + 1
+        net.misc[4] = error
+        return BLOCKED
+
+    if pads:
+        if not position:
+            out = 1 if last0 else 0
+        elif not filled:
+            out = dim
+        else:
+            out = st[END] if st[TAIL] == 1 else dim + 1
+    elif position and not filled:
+        out = dim if ends else stop
+    else:
+        out = stop if done or stop < dim else stop + 1
+    rows = par[PAD_ROWS]
+
+    moved = False
+    for k in range(par[OUTPUTS]):
+        if (st[TAKEN] >> k) & 1 == 0 and can_push(net, outs[k]):
+            if pads:
+                push(net, outs[k], token(out, rows if k == 0 else 1), 0)
+            elif k == 0:
+                push(net, outs[k], with_stop(tok, out), peek_value(net, ins[0]))
+            elif empty:
+                push(net, outs[k], with_stop(tok, out), 0)
+            else:
+                push(net, outs[k], token(out, 1), 0)
+            st[TAKEN] |= 1 << k
+            moved = True
+    if st[TAKEN] != (1 << par[OUTPUTS]) - 1:
+        return BUSY if moved else BLOCKED
+    st[TAKEN] = 0
+    if position:
+        st[PLACE] = 0 if filled else st[PLACE] + 1
+    if not pads:
+        if unfinished:
+            st[TAIL] = 1
+            st[END] = stop + 1
+        pop(net, ins[0])
+        return BUSY
+    if last0:
+        st[AT0] = 0
+        st[AT1] = 0 if last1 else st[AT1] + 1
+    else:
+        st[AT0] += 1
+    if position and filled:
+        st[TAIL] = 0
+    return BUSY

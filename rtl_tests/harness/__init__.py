@@ -22,6 +22,9 @@ All cases run in one simulation (its start is the cost); each is reset first unl
 `Case` says what else can be asked: a sticky error that must come up, ports compared as multisets, ports not compared.
 Protocol rules are always checked on every output; see `checks.LinkChecks` and `unit_bench`.
 
+Streams: `random_stream` (ragged, bare stops, single elements), `corner_streams` (named traps), `to_beats` / `from_beats` (the interpreter's
+token streams to beats and back). Coverage: `Coverage(name, must_hit)`, ``hit``, ``check``; `stream_bins` counts what a stream shows.
+
 Beats: `Beat(data, rows, stop, empty, done)`; ``beats("1 2 S1 S1 3 S2 D")`` reads SPEC's notation (``rows=T`` for tiles).
 Patterns of drivers (when to offer) and sinks (when to be ready): `always`, `never`, `withhold`, `bernoulli`, `bursts`, `after_valid`.
 
@@ -29,21 +32,46 @@ Environment: ``STEP_HW_SEED`` (all random choices), ``STEP_HW_WAVES=1`` (wavefor
 ``STEP_HW_CACHE`` (where builds are kept). For a bench of your own in cocotb, see `links`.
 """
 
+import importlib
+
 from .beats import DONE, Beat, LinkLayout, bare, beats, layout_of, show
-from .bench import assert_same_on_both, bench_unit, bench_verilog, failures
-from .build import Build, build, installed
 from .cases import Case, CaseResult
+from .coverage import STREAM_BINS, Coverage, stream_bins
 from .patterns import Pattern, after_valid, always, bernoulli, bursts, never, withhold
-from .run import default_seed, run_cocotb
+from .streams import corner_streams, random_element, random_stream, restop
+
+# Names that pytest's process needs and the simulator's does not: loaded when used, because every simulation imports this package.
+_LATER = {
+    "Build": "build",
+    "assert_same_on_both": "bench",
+    "bench_unit": "bench",
+    "bench_verilog": "bench",
+    "default_seed": "run",
+    "failures": "bench",
+    "from_beats": "tokens",
+    "installed": "build",
+    "layout_for": "tokens",
+    "run_cocotb": "run",
+    "to_beats": "tokens",
+}
+
+
+def __getattr__(name: str):
+    if name in _LATER:
+        return getattr(importlib.import_module(f".{_LATER[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
-    "DONE",
     "Beat",
     "Build",
     "Case",
     "CaseResult",
+    "Coverage",
+    "DONE",
     "LinkLayout",
     "Pattern",
+    "STREAM_BINS",
     "after_valid",
     "always",
     "assert_same_on_both",
@@ -52,14 +80,21 @@ __all__ = [
     "bench_unit",
     "bench_verilog",
     "bernoulli",
-    "build",
     "bursts",
+    "corner_streams",
     "default_seed",
     "failures",
+    "from_beats",
     "installed",
+    "layout_for",
     "layout_of",
     "never",
+    "random_element",
+    "random_stream",
+    "restop",
     "run_cocotb",
     "show",
+    "stream_bins",
+    "to_beats",
     "withhold",
 ]

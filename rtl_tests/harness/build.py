@@ -94,26 +94,23 @@ def _version_text(command: tuple[str, ...], path: str) -> str:
 def find_simulator(name: str) -> str:
     """Version of simulator ``name`` as text such as ``"5.006"``; `SimulatorError` if it is missing or too old."""
     if name not in SIMULATORS:
-        raise SimulatorError(f"unknown simulator {name!r}; known are {', '.join(sorted(SIMULATORS))}")
+        raise SimulatorError(f"simulator: {name!r} vs one of {', '.join(SIMULATORS)}")
     simulator = SIMULATORS[name]
     path = os.environ.get("PATH", "")
     missing = [program for program in simulator.programs if shutil.which(program, path=path) is None]
     if missing:
         raise SimulatorError(
-            f"simulator {name!r} needs the program{'s' if len(missing) > 1 else ''} {', '.join(missing)}, "
-            f"not found on PATH; install: {simulator.install}"
+            f"simulator {name}: program{'s' if len(missing) > 1 else ''} {', '.join(missing)} not found on PATH",
+            fix=simulator.install,
         )
     match = re.search(simulator.version_pattern, _version_text(simulator.version_command, path))
     if match is None:
-        raise SimulatorError(f"`{' '.join(simulator.version_command)}` did not print a version; install: {simulator.install}")
+        raise SimulatorError(f"simulator {name}: `{' '.join(simulator.version_command)}` prints no version", fix=simulator.install)
     found = (int(match[1]), int(match[2]))
     if found < simulator.oldest:
         width = 3 if name == "verilator" else 1
         oldest = f"{simulator.oldest[0]}.{simulator.oldest[1]:0{width}d}"
-        raise SimulatorError(
-            f"simulator {name!r} is version {match[1]}.{match[2]}, older than {oldest}, the oldest that works; "
-            f"install: {simulator.install}"
-        )
+        raise SimulatorError(f"simulator {name}: version {match[1]}.{match[2]} vs at least {oldest}", fix=simulator.install)
     return f"{match[1]}.{match[2]}"
 
 
@@ -294,9 +291,9 @@ def build(
     """
     version = find_simulator(simulator)
     if opt not in _OPT:
-        raise BuildError(f"opt must be one of {', '.join(_OPT)}, not {opt!r}")
+        raise BuildError(f"opt: {opt!r} vs one of {', '.join(_OPT)}")
     if public not in ("ports", "all"):
-        raise BuildError(f"public must be 'ports' or 'all', not {public!r}")
+        raise BuildError(f"public: {public!r} vs 'ports' or 'all'")
     if trace is None:
         trace = os.environ.get("STEP_HW_WAVES", "0") not in ("", "0")
     if simulator == "icarus":
@@ -367,8 +364,8 @@ def build(
                 shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
         raise BuildError(
-            f"build directory {root} cannot be used ({error.strerror or error}): {error.filename or root}; "
-            "set STEP_HW_CACHE to a directory that can be written"
+            f"build directory {root}: {error.strerror or error} ({error.filename or root})",
+            fix="set STEP_HW_CACHE to a directory that can be written",
         ) from error
     return whole(False)
 

@@ -30,7 +30,7 @@ class Case:
     unordered:
         Output ports whose beats are compared as a multiset.
     error:
-        Sticky error code that the unit must raise; the run ends when it does. Expected beats are then not compared, unless given.
+        Sticky error code that the unit must raise; the run ends when it does. What came out until then must begin the expected beats.
     max_rank:
         Highest stop level of each output port, for the protocol check.
     quiet:

@@ -1,24 +1,11 @@
-"""Errors of the harness that a user can cause, and the error that a failing simulation raises."""
+"""Errors of the harness: those a user can cause are the language's, a failing simulation is a failing test."""
 
-try:
-    from step_lang import StepError
-except ImportError:  # TODO(harness): drop once step_lang is in
-    class StepError(Exception):  # type: ignore[no-redef]
-        """Stand-in."""
-
+from step_lang.errors import BuildError, SimulatorError
 
 __all__ = ["BuildError", "SimulationFailed", "SimulationTimeout", "SimulatorError"]
 
 
-class SimulatorError(StepError):
-    """A simulator is missing, or older than what the harness supports."""
-
-
-class BuildError(StepError):
-    """Verilog did not compile, or the build directory cannot be written."""
-
-
-class SimulationTimeout(StepError):
+class SimulationTimeout(SimulatorError):
     """A simulation took more wall-clock time than it was given."""
 
 

@@ -109,7 +109,11 @@ class _UnitBench:
             problem = await self._clock(case)
         except (AssertionError, ValueError) as breach:
             problem = str(breach)
-        problem = problem or self.clocking.problem or self._compare(case)
+        if problem and not case.error:
+            # Stuck for want of a beat is often a beat gone wrong before; say so.
+            wrong = self._compare(case, prefix=True)
+            problem = f"{problem}\n{wrong}" if wrong else problem
+        problem = problem or self.clocking.problem or self._compare(case, prefix=bool(case.error))
         agents = {**self.drivers, **self.sinks}
         return CaseResult(
             name=case.name,
@@ -180,12 +184,14 @@ class _UnitBench:
         lines.append(f"  state {self._final(self.state)}, error {self._final(self.error)}, cycle {self.clocking.cycle}")
         return "\n".join(lines)
 
-    def _compare(self, case: Case) -> str | None:
+    def _compare(self, case: Case, prefix: bool = False) -> str | None:
+        """The first difference; with ``prefix``, beats that are merely missing at the end do not count."""
         for name, expected in case.expected.items():
-            if expected is None:
+            if expected is None or (prefix and name in case.unordered):
                 continue
             sink = self.sinks[name]
-            problem = compare_beats(name, expected, sink.beats, sink.stamps, unordered=name in case.unordered)
+            wanted = expected[: len(sink.beats)] if prefix else expected
+            problem = compare_beats(name, wanted, sink.beats, sink.stamps, unordered=name in case.unordered)
             if problem:
                 return problem
         return None

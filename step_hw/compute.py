@@ -278,6 +278,6 @@ class FoldUnit(ComputeUnit):
                 m.d.comb += wrong.eq(ErrorCode.EXHAUSTED)
             with m.If(Mux(position.last, token.stop < self.cfg.inner, token.stop != position.stop)):
                 m.d.comb += wrong.eq(ErrorCode.SHAPE)
-        with m.If(valid & (wrong != ErrorCode.NONE)):
+        with m.If(valid & (wrong != ErrorCode.NONE) & (self.error == ErrorCode.NONE)):
             m.d.sync += self.error.eq(wrong)
         return wrong != ErrorCode.NONE

@@ -7,6 +7,7 @@ from . import errors, fn, ops
 from .dims import dynamic, ragged
 from .errors import *  # noqa: F403
 from .interpreter import Result, interpret
+from .metrics import Metrics, metrics
 from .numerics import Numerics
 from .operator import Operator
 from .program import Program, Tensor
@@ -15,7 +16,7 @@ from .tokens import Buffer, TokenStream, format_tokens, parse_tokens
 from .types import DTYPES, BufferRef, DType, Selector, Tile, Tuple, bf16, bool_, fp16, fp32, int8, int32, scalar, u32
 
 __all__ = [
-    "fn", "ops", "dynamic", "ragged", "Result", "interpret", "Numerics", "Operator", "Program", "Tensor", "Stream",
+    "fn", "ops", "dynamic", "ragged", "Result", "interpret", "Metrics", "metrics", "Numerics", "Operator", "Program", "Tensor", "Stream",
     "Buffer", "TokenStream", "format_tokens", "parse_tokens", "DTYPES", "BufferRef", "DType", "Selector", "Tile", "Tuple",
     "bf16", "bool_", "fp16", "fp32", "int8", "int32", "scalar", "u32", *errors.__all__,
 ]

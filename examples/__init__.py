@@ -1,0 +1,1 @@
+"""Programs a user would start from: each exposes ``build(**parameters) -> Program`` and ``inputs(program, seed)``."""

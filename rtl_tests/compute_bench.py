@@ -1,0 +1,114 @@
+"""Streams and expected results for the benches of the compute units: map, accum, scan."""
+
+from collections.abc import Sequence
+from random import Random
+
+import numpy as np
+
+from rtl_tests.harness import DONE, Beat, bare, from_beats, layout_for, random_stream, to_beats
+from step_lang import ops
+from step_lang.dims import ragged
+from step_lang.fn.base import Function
+from step_lang.interpreter import Context
+from step_lang.numerics import Numerics
+from step_lang.program import Program
+from step_lang.types import Tile
+
+__all__ = ["aligned_streams", "fold_config", "inner_streams", "interpreted", "random_tile", "split_streams"]
+
+_SPECIAL_BF16 = (0x0000, 0x8000, 0x7F80, 0xFF80, 0x7FC0, 0xFFC1, 0x7F81, 0x0001, 0x8001, 0x007F, 0x0080, 0x7F7F, 0xFF7F,
+                 0x3F80, 0xBF80)
+_SPECIAL_FP32 = tuple(pattern << 16 for pattern in _SPECIAL_BF16) + (0x00000001, 0x807FFFFF, 0x7F7FFFFF, 0x3F800001, 0x7F800001)
+
+
+def _pattern(rng: Random, dtype) -> int:
+    """Bits of one element: any pattern, a special one, or (floating point) one of moderate size, where sums meet."""
+    if not dtype.is_float or rng.random() < 0.2:
+        return rng.getrandbits(dtype.bits)
+    if rng.random() < 0.15:
+        return rng.choice(_SPECIAL_BF16 if dtype.bits == 16 else _SPECIAL_FP32)
+    fraction = 7 if dtype.bits == 16 else 23
+    return rng.getrandbits(1) << (dtype.bits - 1) | rng.randint(118, 136) << fraction | rng.getrandbits(fraction)
+
+
+def random_tile(rng: Random, type_: Tile, rows: int | None = None) -> Beat:
+    """An element of random patterns; rows from ``rows`` on are zero."""
+    full, cols, bits = int(type_.rows), int(type_.cols), type_.dtype.bits
+    valid = full if rows is None else rows
+    word = 0
+    for i in range(valid * cols):
+        word |= _pattern(rng, type_.dtype) << (i * bits)
+    return Beat(word, valid)
+
+
+def inner_streams(outer: Sequence[Beat], sizes: tuple[int, ...]) -> list[Beat]:
+    """Every element of ``outer`` becomes a tensor of ``sizes`` (outermost first); stops above it rise by its rank."""
+    n0 = sizes[-1] if sizes else 1
+    total = int(np.prod(sizes)) if sizes else 1
+    made: list[Beat] = []
+    for beat in outer:
+        if beat.empty:
+            made.append(beat if beat.done else bare(beat.stop + len(sizes)))
+            continue
+        for i in range(total):
+            stop = 0
+            if i == total - 1:
+                stop = beat.stop + len(sizes)
+            elif (i + 1) % n0 == 0:
+                stop = 1
+            made.append(Beat(0, 1, stop))
+    return made
+
+
+def aligned_streams(rng: Random, types: Sequence[Tile], rank: int, sizes: tuple[int, ...] = (), max_len: int = 3,
+                    streams: int = 2, partial: bool = False) -> list[list[Beat]]:
+    """Beats of each port: ``streams`` random streams of ``rank`` dimensions above D_0 and ``sizes`` inner ones."""
+    shape: list[Beat] = []
+    for _ in range(streams):
+        shape += inner_streams(random_stream(rng, rank - len(sizes), lambda: Beat(0, 1), max_len), sizes)
+    return dressed(rng, shape, types, partial)
+
+
+def dressed(rng: Random, shape: Sequence[Beat], types: Sequence[Tile], partial: bool = False) -> list[list[Beat]]:
+    """The stops of ``shape`` with random elements for each port; ``partial``: all with one random count of valid rows."""
+    rows = rng.randint(1, int(types[0].rows)) if partial else None
+    ports: list[list[Beat]] = [[] for _ in types]
+    for beat in shape:
+        for port, type_ in zip(ports, types, strict=True):
+            port.append(beat if beat.empty else random_tile(rng, type_, rows)._replace(stop=beat.stop))
+    return ports
+
+
+def split_streams(beats: Sequence[Beat]) -> list[list[Beat]]:
+    """Done-terminated streams, one after another."""
+    found: list[list[Beat]] = [[]]
+    for beat in beats:
+        found[-1].append(beat)
+        if beat.done:
+            found.append([])
+    return found[:-1]
+
+
+def interpreted(kind: str, fn: Function, types: Sequence[Tile], ports: Sequence[Sequence[Beat]], rank: int, *, group: int,
+                fold_rank: int = 1, sizes: tuple[int, ...] = ()) -> list[Beat]:
+    """What the interpreter makes of the streams that ``ports`` carry, one after another; ``rank`` is the streams'."""
+    made: list[Beat] = []
+    for each in zip(*(split_streams(port) for port in ports), strict=True):
+        shape = tuple(ragged(f"d{k}") for k in range(rank + 1 - len(sizes))) + sizes
+        with Program("bench"):
+            inputs = [ops.input_stream(f"x{i}", type_, shape) for i, type_ in enumerate(types)]
+            if kind == "map":
+                out = ops.map(fn, *inputs)
+            else:
+                out = getattr(ops, kind)(fn, *inputs, rank=fold_rank, inner=len(sizes))
+        context = Context(Numerics(group=group), {}, {}, {})
+        tokens = [from_beats(beats, type_, rank) for beats, type_ in zip(each, types, strict=True)]
+        (result,) = out.producer.interpret(context, tokens)
+        made += to_beats(result, out.type)
+    return made
+
+
+def fold_config(rank: int, sizes: tuple[int, ...]) -> dict[str, int]:
+    """Registers of accum and scan."""
+    n1, n0 = (1, 1, *sizes)[-2:]
+    return {"rank": rank, "inner": len(sizes), "n1": n1, "n0": n0}

@@ -20,7 +20,8 @@ class Packing:
 
     par : int64 [units, 64]; reserve(n) returns the offset of n private words on the heap; ``preset`` lists
     (offset, values) to be written there before the run. ``hw`` is the hardware configuration, ``calibration``
-    the fitted constants (mapping of name to int).
+    the fitted constants (mapping of name to int). ``shared`` is for units that share state: each family of units under a key of
+    its own (the memory system: ``sim.memory``).
     """
 
     par: np.ndarray
@@ -28,6 +29,7 @@ class Packing:
     calibration: dict
     heap_size: int = 0
     preset: list = field(default_factory=list)
+    shared: dict = field(default_factory=dict)
 
     def reserve(self, n: int, values: np.ndarray | None = None) -> int:
         """Offset of ``n`` heap words, optionally preset."""

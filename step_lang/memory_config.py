@@ -5,79 +5,15 @@ Both the RTL (``step_hw.hbm``) and the performance model (``sim.units.hbm``) tak
 
 import hashlib
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 from .errors import ConfigError
 
-__all__ = ["BankTiming", "ElementLayout", "MemoryConfig"]
-
-
-def _log2(value: int) -> int:
-    return value.bit_length() - 1
+__all__ = ["ElementLayout", "MemoryConfig"]
 
 
 def _power_of_two(value: int) -> bool:
     return value >= 1 and value & (value - 1) == 0
-
-
-@dataclass(frozen=True)
-class BankTiming:
-    """Timings of the ``banked`` memory model in cycles of the controller clock (JEDEC names in brackets).
-
-    Defaults: one pseudo-channel pair of HBM2-like memory, controller at 1 GHz, 64-byte bursts.
-    """
-
-    banks: int = 16
-    """Banks of a channel."""
-    row_bytes: int = 1024
-    """Bytes of one open row (page) of a bank."""
-    burst_cycles: int = 2
-    """Data bus cycles of one burst [BL / rate]."""
-    ccd: int = 2
-    """Column command to column command, same channel [tCCD]."""
-    rcd: int = 14
-    """Activate to column command, same bank [tRCD]."""
-    rp: int = 14
-    """Precharge to activate, same bank [tRP]."""
-    ras: int = 33
-    """Activate to precharge, same bank [tRAS]."""
-    rtp: int = 5
-    """Read command to precharge, same bank [tRTP]."""
-    wr: int = 16
-    """End of write data to precharge, same bank [tWR]."""
-    rrd: int = 4
-    """Activate to activate, different banks [tRRD]."""
-    faw: int = 16
-    """Window in which at most four activates may start [tFAW]."""
-    rfc: int = 260
-    """Refresh command to the next activate [tRFC]."""
-    refi: int = 3900
-    """Interval of refresh commands, 0 for none [tREFI]."""
-    cl: int = 14
-    """Read command to first data [CL, read latency]."""
-    cwl: int = 4
-    """Write command to first data [CWL, write latency]."""
-    wtr: int = 8
-    """End of write data to read command [tWTR]."""
-    queue: int = 8
-    """Bursts the scheduler of a channel looks at."""
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            value = getattr(self, item.name)
-            least = 0 if item.name == "refi" else 1
-            if not isinstance(value, int) or value < least or value > 65535:
-                raise ConfigError(f"memory.bank.{item.name} = {value!r}, expected an integer from {least} to 65535")
-        if not _power_of_two(self.banks):
-            raise ConfigError(f"memory.bank.banks = {self.banks}, expected a power of two")
-        if not _power_of_two(self.row_bytes):
-            raise ConfigError(f"memory.bank.row_bytes = {self.row_bytes}, expected a power of two")
-        if self.ccd < self.burst_cycles:
-            raise ConfigError(f"memory.bank.ccd = {self.ccd} is less than burst_cycles = {self.burst_cycles}: "
-                              "bursts would overlap on the data bus")
-        if self.queue > 64:
-            raise ConfigError(f"memory.bank.queue = {self.queue}, expected at most 64")
-        if self.refi and self.refi <= self.rfc + self.rp + self.ras:
-            raise ConfigError(f"memory.bank.refi = {self.refi} leaves no time between refreshes of rfc = {self.rfc} cycles")
 
 
 @dataclass(frozen=True)
@@ -106,42 +42,74 @@ class ElementLayout:
         return self.element_bytes // (self.bursts * self.span)
 
 
+def _key(default: object, least: int, meaning: str) -> Any:
+    return field(default=default, metadata={"least": least, "meaning": meaning})
+
+
+def _time(default: int, meaning: str) -> Any:
+    return field(default=default, metadata={"least": 1, "meaning": f"banked, cycles: {meaning}", "banked": True})
+
+
 @dataclass(frozen=True)
 class MemoryConfig:
-    """The ``[memory]`` section of a hardware configuration.
+    """The ``[memory]`` section of a hardware configuration; every field's metadata say what it means.
 
-    ``model`` is ``"simple"`` (per channel: a burst every ``interval`` cycles, ``latency`` cycles from request to data,
-    ``startup`` more cycles before the first burst of a run) or ``"banked"`` (``bank``). Addresses are interleaved over
-    ``channels`` by bursts of ``burst_bytes``; a **line** is one burst on every channel, and tensors begin at lines
-    (``alignment``). ``capacity_bytes`` is the size of the whole memory.
+    Addresses are interleaved over the channels by bursts; a **line** is one burst on every channel, and tensors begin at
+    lines (``alignment``). Cycles are those of the whole design's one clock; the defaults of ``banked`` are those of HBM2-like
+    memory at 1 GHz. Raises `ConfigError` for a value that is not allowed.
     """
 
-    model: str = "simple"
-    channels: int = 4
-    burst_bytes: int = 64
-    capacity_bytes: int = 1 << 23
-    interval: int = 2
-    latency: int = 14
-    startup: int = 0
-    bank: BankTiming = field(default_factory=BankTiming)
+    model: str = _key("simple", 0, "timing model: 'simple' (interval, latency, startup) or 'banked' (banks, rows, refresh)")
+    channels: int = _key(4, 1, "memory channels, a power of two")
+    burst_bytes: int = _key(64, 4, "bytes of a burst, a power of two; addresses are interleaved over channels by bursts")
+    capacity_bytes: int = _key(1 << 23, 8, "size of the whole memory, a power of two")
+    interval: int = _key(2, 1, "simple: cycles from one burst of a channel to the next")
+    latency: int = _key(14, 2, "simple: cycles from a channel taking a read burst to its data")
+    startup: int = _key(0, 0, "simple: more cycles before a channel takes the first burst of a run")
+    banks: int = field(default=16, metadata={"least": 1, "meaning": "banked: banks of a channel, a power of two", "banked": True})
+    row_bytes: int = field(default=1024, metadata={"least": 4, "meaning": "banked: bytes of an open row of a bank", "banked": True})
+    queue: int = field(default=8, metadata={"least": 1, "meaning": "banked: bursts a channel's scheduler chooses from", "banked": True})
+    bl: int = _time(2, "data bus time of a burst [BL]")
+    tccd: int = _time(2, "column command to column command [tCCD]")
+    trcd: int = _time(14, "activate to column command of the bank [tRCD]")
+    trp: int = _time(14, "precharge to activate of the bank [tRP]")
+    tras: int = _time(33, "activate to precharge of the bank [tRAS]")
+    trtp: int = _time(5, "read command to precharge of the bank [tRTP]")
+    twr: int = _time(16, "end of write data to precharge of the bank [tWR]")
+    twtr: int = _time(8, "end of write data to read command [tWTR]")
+    trrd: int = _time(4, "activate to activate of another bank [tRRD]")
+    tfaw: int = _time(16, "window in which at most four activates start [tFAW]")
+    trfc: int = _time(260, "refresh command to the next activate [tRFC]")
+    trefi: int = field(default=3900, metadata={"least": 0, "meaning": "banked, cycles: from refresh to refresh, 0 for none [tREFI]",
+                                               "banked": True})
+    cl: int = _time(14, "read command to data [CL]")
+    cwl: int = _time(4, "write command to data [CWL]")
 
     def __post_init__(self) -> None:
         if self.model not in ("simple", "banked"):
-            raise ConfigError(f"memory.model = {self.model!r}, expected 'simple' or 'banked'")
-        for name in ("channels", "burst_bytes", "capacity_bytes"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or not _power_of_two(value):
-                raise ConfigError(f"memory.{name} = {value!r}, expected a power of two")
-        if self.burst_bytes < 4:
-            raise ConfigError(f"memory.burst_bytes = {self.burst_bytes}, expected at least 4, the bytes of a scalar")
-        for name, least in (("interval", 1), ("latency", 2), ("startup", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, int) or not least <= value <= 65535:
-                raise ConfigError(f"memory.{name} = {value!r}, expected an integer from {least} to 65535")
-        if self.lines < 2:
-            raise ConfigError(f"memory.capacity_bytes = {self.capacity_bytes} is less than two lines of {self.alignment} bytes")
-        if self.model == "banked" and self.bank.row_bytes < self.burst_bytes:
-            raise ConfigError(f"memory.bank.row_bytes = {self.bank.row_bytes} is less than memory.burst_bytes = {self.burst_bytes}")
+            raise ConfigError(f"memory.model: {self.model!r} vs 'simple' or 'banked'")
+        for entry in fields(self)[1:]:
+            value, least = getattr(self, entry.name), entry.metadata["least"]
+            most = 1 << 40 if entry.name.endswith("bytes") else 65535
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+                raise ConfigError(f"memory.{entry.name}: {value!r} vs an int in {least}..{most}")
+        for name in ("channels", "burst_bytes", "capacity_bytes", "banks", "row_bytes"):
+            if not _power_of_two(getattr(self, name)):
+                raise ConfigError(f"memory.{name}: {getattr(self, name)} vs a power of two")
+        if self.capacity_bytes < 2 * self.alignment:
+            raise ConfigError(f"memory.capacity_bytes: {self.capacity_bytes} vs two lines of {self.alignment} bytes or more")
+        if self.model == "banked":
+            self._check_banked()
+
+    def _check_banked(self) -> None:
+        if self.row_bytes < self.burst_bytes:
+            raise ConfigError(f"memory.row_bytes: {self.row_bytes} vs burst_bytes = {self.burst_bytes} or more")
+        if self.tccd < self.bl:
+            raise ConfigError(f"memory.tccd: {self.tccd} vs bl = {self.bl} or more, lest bursts overlap on the data bus")
+        if self.queue > 32:
+            raise ConfigError(f"memory.queue: {self.queue} vs an int in 1..32")
+        if self.trefi and self.trefi < 2 * self.trfc:
+            raise ConfigError(f"memory.trefi: {self.trefi} vs twice trfc = {self.trfc} or more, else there is little but refresh")
 
     @property
     def alignment(self) -> int:
@@ -154,9 +122,14 @@ class MemoryConfig:
         return self.capacity_bytes // self.alignment
 
     @property
+    def burst_interval(self) -> int:
+        """Cycles a channel is busy with a burst at best."""
+        return self.interval if self.model == "simple" else self.tccd
+
+    @property
     def peak_bytes_per_cycle(self) -> float:
         """Bandwidth of all channels."""
-        return self.alignment / (self.interval if self.model == "simple" else self.bank.ccd)
+        return self.alignment / self.burst_interval
 
     @property
     def key(self) -> str:
@@ -164,13 +137,13 @@ class MemoryConfig:
         size = f"c{self.channels}b{self.burst_bytes}"
         if self.model == "simple":
             return f"{size}_simple_i{self.interval}l{self.latency}s{self.startup}"
-        text = " ".join(f"{item.name}={getattr(self.bank, item.name)}" for item in fields(self.bank))
+        text = " ".join(f"{entry.name}={getattr(self, entry.name)}" for entry in fields(self) if entry.metadata.get("banked"))
         return f"{size}_banked_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def layout(self, element_bytes: int) -> ElementLayout:
         """Layout of elements of ``element_bytes``, a power of two; ``ConfigError`` for other sizes."""
         if not _power_of_two(element_bytes):
-            raise ConfigError(f"off-chip element of {element_bytes} bytes, expected a power of two",
+            raise ConfigError(f"off-chip element: {element_bytes} bytes vs a power of two",
                               fix="choose a tile size and type whose bytes are a power of two")
         bursts = max(1, element_bytes // self.burst_bytes)
         span = min(bursts, self.channels)

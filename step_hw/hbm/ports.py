@@ -1,0 +1,77 @@
+"""Interfaces between load and store units and the memory system."""
+
+from amaranth.hdl import unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import ceil_log2, exact_log2
+
+from step_lang.memory_config import MemoryConfig
+
+__all__ = ["ReadPort", "WritePort"]
+
+
+class ReadPort(wiring.Signature):
+    """A load unit's side of the memory system.
+
+    Parameters
+    ----------
+    memory : MemoryConfig
+    element_bytes : int
+    window : int
+        Elements that may be in flight, a power of two; requests are tagged by the window slot.
+
+    Members
+    -------
+    req<c> : Out(stream of {line, slot}), one per channel
+        Asks for the element's bursts on this channel, lines ``line .. line + bursts - 1``.
+    resp<c> : In({valid, slot, q, data}), one per channel
+        One burst, the q-th of the element in this slot on this channel; always accepted. Bursts may come in any order.
+    """
+
+    def __init__(self, memory: MemoryConfig, element_bytes: int, window: int):
+        if window < 2 or window & (window - 1):
+            raise ValueError(f"a reorder window holds a power of two of elements, at least 2, not {window}")
+        self.memory = memory
+        self.window = window
+        self.elements = memory.layout(element_bytes)
+        self.slot_width = exact_log2(window)
+        self.q_width = exact_log2(self.elements.bursts)
+        self.request = data.StructLayout({"line": ceil_log2(memory.lines), "slot": self.slot_width})
+        self.response = wiring.Signature({
+            "valid": Out(1),
+            "slot": Out(self.slot_width),
+            # One unused bit where an element has a single burst: Verilog has no ports of width 0.
+            "q": Out(max(1, self.q_width)),
+            "data": Out(8 * memory.burst_bytes),
+        })
+        super().__init__({f"req{c}": Out(stream.Signature(self.request)) for c in range(memory.channels)}
+                         | {f"resp{c}": In(self.response) for c in range(memory.channels)})
+
+
+class WritePort(wiring.Signature):
+    """A store unit's side of the memory system.
+
+    Parameters
+    ----------
+    memory : MemoryConfig
+    element_bytes : int
+
+    Members
+    -------
+    req<c> : Out(stream of {line, position, data}), one per channel
+        The element's bursts on this channel, first line lowest in ``data``; ``position`` is the element's place in its
+        burst where several share one (else absent).
+    idle : In(1)
+        Every burst of this port has been accepted by its channel.
+    """
+
+    def __init__(self, memory: MemoryConfig, element_bytes: int):
+        self.memory = memory
+        self.elements = memory.layout(element_bytes)
+        self.data_width = 8 * self.elements.burst_bytes * self.elements.bursts
+        self.request = data.StructLayout({
+            "line": ceil_log2(memory.lines),
+            "position": exact_log2(self.elements.per_burst),
+            "data": unsigned(self.data_width),
+        })
+        super().__init__({f"req{c}": Out(stream.Signature(self.request)) for c in range(memory.channels)} | {"idle": In(1)})

@@ -1,0 +1,109 @@
+"""Store: elements of a stream to an affine view of an off-chip tensor, in arrival order."""
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib.wiring import Out
+from amaranth.utils import exact_log2
+
+from step_lang.memory_config import MemoryConfig
+
+from ..beat import BeatLayout
+from ..hbm.affine import AFFINE_REGISTERS, AffineCounter
+from ..hbm.ports import WritePort
+from ..unit import ErrorCode, Unit
+
+__all__ = ["Store"]
+
+
+class Store(Unit):
+    """Hardware of ``step_lang.ops.linear_offchip_store``. Latency 0 to the channels' queues, one element a cycle.
+
+    Elements go to the positions of the view one after the other; stops are of no account. An element after the last
+    position sets OVERFLOW, one outside the tensor ADDRESS_RANGE.
+
+    Parameters
+    ----------
+    layout : BeatLayout
+    memory : MemoryConfig
+    element_bytes : int
+        Bytes of an element in memory, a power of two; bits above the data are written as 0.
+
+    Registers
+    ---------
+    base : byte address of the tensor, at a line. dims, count0..5, stride0..5 : see ``AFFINE_REGISTERS``.
+    limit : elements of the tensor.
+
+    Further members
+    ---------------
+    mem : Out(WritePort)
+    start : In(1), a run begins: ``finished`` falls
+    finished : Out(1), done has been seen and every burst has been accepted by its channel
+    """
+
+    kind = "store"
+
+    def __init__(self, layout: BeatLayout, *, memory: MemoryConfig, element_bytes: int):
+        if layout.data_width > 8 * element_bytes:
+            raise ValueError(f"{element_bytes} bytes in memory are too few for {layout.data_width} data bits")
+        self.layout = layout
+        self.memory = memory
+        self.port = WritePort(memory, element_bytes)
+        super().__init__([layout], [], cfg={"base": 32, "limit": 32} | AFFINE_REGISTERS, state_width=2,
+                         extra={"mem": Out(self.port), "finished": Out(1)})
+
+    @property
+    def module_name(self) -> str:
+        place = f"c{self.memory.channels}b{self.memory.burst_bytes}a{self.memory.lines.bit_length() - 1}"
+        return f"store_{self.layout.key}_e{self.port.elements.element_bytes}_{place}"
+
+    def elaborate(self, platform):
+        m = Module()
+        i, elements = self.in0, self.port.elements
+        span, bursts = elements.span, elements.bursts
+        group_bits, share_bits = exact_log2(elements.groups), exact_log2(elements.per_burst)
+        m.submodules.counter = counter = AffineCounter()
+        m.d.comb += [getattr(counter.cfg, name).eq(getattr(self.cfg, name)) for name in AFFINE_REGISTERS]
+        error = Signal(4)
+        full, ended = Signal(), Signal()  # the view's last position is taken; done has been seen
+        index, group, line = Signal(40), Signal(max(1, group_bits)), Signal(32)
+        element, overflow, outside, accept = Signal(), Signal(), Signal(), Signal()
+        taken, took, targets = (Signal(self.memory.channels, name=n) for n in ("taken", "took", "targets"))
+        m.d.comb += [
+            self.error.eq(error),
+            self.state.eq(Cat(full, ended)),
+            index.eq(counter.index),
+            group.eq((index >> share_bits)[:group_bits]),
+            line.eq((self.cfg.base >> exact_log2(self.memory.alignment)) + (index >> (group_bits + share_bits)) * bursts),
+            element.eq(i.valid & ~i.payload.empty & (error == 0)),
+            overflow.eq(full | counter.barren | counter.hollow),
+            outside.eq(index >= self.cfg.limit),  # a negative index is a large one
+            targets.eq(Const((1 << span) - 1, self.memory.channels) << (group * span)),
+        ]
+        for c in range(self.memory.channels):
+            req = getattr(self.mem, f"req{c}")
+            # Burst k of an element lies on channel group * span + k % span; only one group's requests are valid.
+            width = 8 * elements.burst_bytes
+            data = Signal(8 * elements.element_bytes, name=f"data{c}")
+            m.d.comb += data.eq(i.payload.data)
+            m.d.comb += [
+                req.valid.eq(element & ~overflow & ~outside & targets[c] & ~taken[c]),
+                req.payload.line.eq(line),
+                req.payload.position.eq(index[:share_bits]),
+                req.payload.data.eq(Cat(data.word_select(q * span + c % span, width) for q in range(bursts))),
+                took[c].eq(req.valid & req.ready),
+            ]
+        m.d.comb += [
+            accept.eq(element & ~overflow & ~outside & (taken | took | ~targets).all()),
+            counter.step.eq(accept),
+            i.ready.eq(accept | (i.payload.empty & (error == 0))),
+            self.finished.eq(ended & self.mem.idle),
+        ]
+        m.d.sync += taken.eq(Mux(accept, 0, taken | took))
+        with m.If(accept & counter.last):
+            m.d.sync += full.eq(1)
+        with m.If(element & overflow):
+            m.d.sync += error.eq(ErrorCode.OVERFLOW)
+        with m.Elif(element & outside):
+            m.d.sync += error.eq(ErrorCode.ADDRESS_RANGE)
+        with m.If(i.valid & i.payload.done):
+            m.d.sync += [ended.eq(1), full.eq(0)]
+        return m

@@ -1,0 +1,47 @@
+"""Lowering: a program over logical tiles becomes an equivalent program over T x T tiles (docs/DESIGN.md, section 6)."""
+
+from __future__ import annotations
+
+from step_lang.errors import BadParameter, StepError, UnknownFunction
+from step_lang.hwconfig import TILES
+from step_lang.program import Program
+
+from .context import LoweredProgram, Lowering, Placed
+from .holds import find_holds
+from .layout import Layout, Referenced, Tiled, Whole, raise_tokens
+from .orders import Preferences, choose_orders
+from .rules import RULES
+
+__all__ = ["LoweredProgram", "Layout", "Placed", "Referenced", "Tiled", "Whole", "lower", "raise_tokens"]
+
+
+def lower(program: Program, hw) -> LoweredProgram:
+    """Lower ``program`` for ``hw``, a `HardwareConfig` or a tile size T.
+
+    Raises `TileDoesNotDivide` for a tile that T does not divide, `UnknownFunction` for an operator or function that
+    has no rule.
+    """
+    tile = hw if isinstance(hw, int) else hw.tile
+    if tile not in TILES:
+        raise BadParameter(f"physical tile size: {tile!r} vs one of {', '.join(map(str, TILES))}", source=program.source)
+    program.check()
+    order = program.topological()
+    for op in order:
+        if op.kind not in RULES:
+            raise UnknownFunction(f"operator kind '{op.kind}' vs those that lowering knows: {', '.join(RULES)}",
+                                  operator=op)
+    preferences = []
+    for op in order:
+        rule = RULES[op.kind]
+        preferences.append(rule.preferences(op) if hasattr(rule, "preferences")
+                           else Preferences([[*op.inputs, *op.outputs]]))
+    ctx = Lowering(program, tile, choose_orders(program, preferences), find_holds(program))
+    with ctx.out:
+        for op in order:
+            with ctx.out.sourced(op.source):
+                try:
+                    RULES[op.kind].lower(ctx, op)
+                except StepError as error:
+                    raise error.at(op)
+    ctx.out.check()
+    return LoweredProgram(ctx.out, program, tile, ctx.placed)

@@ -1,0 +1,50 @@
+"""Finds the inputs that need a buffer because a fork and a join would wait for each other.
+
+A logical tile is one element of a link, its physical tiles are many. Where a stream forks, one branch reduces whole
+tiles (a row maximum) and both join again, the other branch must hold a whole tile meanwhile, which a link of two beats
+cannot. That is so only since lowering, so lowering adds the buffer.
+"""
+
+from __future__ import annotations
+
+from step_lang.operator import Operator
+from step_lang.program import Program
+
+__all__ = ["find_holds"]
+
+_WHOLE_TILE = ("matmul", "row_sum", "row_max")
+"""Functions that need a whole logical tile before they give a physical one."""
+
+
+def find_holds(program: Program) -> set[tuple[str, int]]:
+    """(operator name, input index) of every input to be buffered."""
+    # For each stream: ancestor stream -> which of "passes tile by tile" (False), "waits for whole tiles" (True) occur.
+    ancestors: dict[str, dict[str, frozenset[bool]]] = {}
+    holds: set[tuple[str, int]] = set()
+    for op in program.topological():
+        inputs = [ancestors.get(stream.name, {}) for stream in op.inputs]
+        for i, mine in enumerate(inputs):
+            for j, other in enumerate(inputs):
+                if i != j and any(_waits(op, i, mine[a], j, other[a]) for a in mine if a in other):
+                    holds.add((op.name, i))
+        reached: dict[str, frozenset[bool]] = {}
+        if op.kind not in ("bufferize", "streamify", "accum", "linear_offchip_load"):
+            for found in inputs:
+                for name, kinds in found.items():
+                    kinds = frozenset({True}) if _needs_whole_tile(op) else kinds
+                    reached[name] = reached.get(name, frozenset()) | kinds
+        for stream in op.outputs:
+            ancestors[stream.name] = {**reached, stream.name: frozenset({False})}
+    return holds
+
+
+def _needs_whole_tile(op: Operator) -> bool:
+    return op.kind == "repeat" or (op.kind in ("map", "accum") and op.fn.name in _WHOLE_TILE)  # type: ignore[attr-defined]
+
+
+def _waits(op: Operator, mine: int, my_kinds: frozenset[bool], other: int, other_kinds: frozenset[bool]) -> bool:
+    """Whether input ``mine`` of ``op`` must hold tiles while ``other``, of the same origin, is still reduced."""
+    if op.kind in ("map", "accum") and op.fn.name == "matmul":  # type: ignore[attr-defined]
+        # The operator itself reads whole tiles: A is buffered before B moves (map), or both move in different orders.
+        return op.kind == "accum" or mine == 1
+    return False in my_kinds and True in other_kinds

@@ -1,0 +1,80 @@
+"""matmul over grids of tiles: docs/DESIGN.md, section 6."""
+
+from __future__ import annotations
+
+from step_lang import ops
+from step_lang.stream import Stream
+
+from ..context import Lowering, may_be_bare
+from ..layout import Order, Tiled
+from ..orders import Preferences
+
+__all__ = ["b_order", "lower_accum", "lower_map", "preferences"]
+
+
+def b_order(op) -> Order:
+    """Order in which B is consumed: in map by columns of the product, in accum by steps of K."""
+    transposed = op.fn.params["transpose_b"]
+    return "col" if transposed == (op.kind == "accum") else "row"
+
+
+def preferences(op) -> Preferences:
+    """A is buffered anyway and read as needed; by columns it needs less."""
+    a, b = op.inputs
+    return Preferences([], [(a, "col"), (b, b_order(op)), (op.output, "col")])
+
+
+def _as_grid(ctx: Lowering, op, index: int, order: Order | None) -> tuple[Stream, Order]:
+    """The input with its two grid dimensions, which 1 x 1 tiles get here."""
+    placed = ctx.input(op, index, order)
+    if isinstance(placed.layout, Tiled):
+        return placed.stream, placed.layout.order
+    stream = ctx.repeated(placed.stream, 1, f"{placed.stream.name}_line")
+    return ctx.repeated(stream, 1, f"{placed.stream.name}_grid"), "col"
+
+
+def _finish(ctx: Lowering, op, product) -> None:
+    """``product(name)`` makes the grid ``[.., J, I]``; 1 x 1 results lose it."""
+    layout = ctx.layout(op.output, "col")
+    if isinstance(layout, Tiled):
+        stream = product(ctx.own(op))
+    else:
+        stream = ops.flatten(product(ctx.name(f"{op.name}_grid")), 0, 2, name=ctx.own(op))
+    ctx.define(op.output, stream, layout)
+
+
+def _sizes(ctx: Lowering, a: Stream, a_order: Order, b: Stream, b_order_: Order, transposed: bool) -> tuple[int, int, int]:
+    """I, K, J in physical tiles."""
+    k, i = a.shape[-2:] if a_order == "col" else a.shape[:-3:-1]
+    across, down = b.shape[-2:] if b_order_ == "col" else b.shape[:-3:-1]
+    return i, k, down if transposed else across  # type: ignore[return-value]
+
+
+def lower_map(ctx: Lowering, op) -> None:
+    """Order (j, k, i): A is buffered and read J times, each tile of B serves I tiles of A."""
+    ctx.no_bare(op.inputs[0], op)
+    a, a_order = _as_grid(ctx, op, 0, None)
+    b, order = _as_grid(ctx, op, 1, b_order(op))
+    i, k, j = _sizes(ctx, a, a_order, b, order, op.fn.params["transpose_b"])
+    if a_order == "col":
+        a = ctx.passes(a, 2, j, f"{a.name}_passes")
+    else:
+        a = ctx.replay(a, (j, k, i), (0, 1, k), f"{a.name}_passes")
+    b = ctx.repeated(b, i, f"{b.name}_rows")
+    _finish(ctx, op, lambda name: ops.accum(op.fn, a, b, rank=1, inner=1, compute_bw=op.compute_bw, name=name))
+
+
+def lower_accum(ctx: Lowering, op) -> None:
+    """Order (k, n, i) inside each element: a column of A is buffered and read N times, each tile of B serves I tiles."""
+    a, a_order = _as_grid(ctx, op, 0, None)
+    b, order = _as_grid(ctx, op, 1, b_order(op))
+    i, k, n = _sizes(ctx, a, a_order, b, order, op.fn.params["transpose_b"])
+    if a_order == "row":
+        a = ctx.replay(a, (k, n, i), (1, 0, k), f"{a.name}_passes")
+    elif may_be_bare(op.inputs[0]):     # one bare stop must stay one: the passes are part of the view
+        a = ctx.view(ctx.buffer(a, 1), (n, i), (0, 1), f"{a.name}_passes")
+    else:
+        a = ctx.passes(a, 1, n, f"{a.name}_passes")
+    b = ctx.repeated(b, i, f"{b.name}_rows")
+    _finish(ctx, op, lambda name: ops.accum(
+        op.fn, a, b, rank=op.rank + 1, inner=2, init=op.init, compute_bw=op.compute_bw, name=name))

@@ -1,0 +1,35 @@
+"""reshape: the same dimension, counted above the grid; whole grids are padded."""
+
+from __future__ import annotations
+
+from step_lang import ops
+from step_lang.dims import is_static
+from step_lang.errors import UnknownFunction
+
+from ..context import Lowering
+from ..layout import Tiled
+from ..orders import Preferences
+
+KIND = "reshape"
+
+
+def preferences(op) -> Preferences:
+    """The flags are not tiled."""
+    return Preferences([[op.inputs[0], op.outputs[0]]])
+
+
+def lower(ctx: Lowering, op) -> None:
+    data, flags = op.outputs
+    placed = ctx.get(op.inputs[0], ctx.order(data))
+    size = op.inputs[0].shape[op.inputs[0].rank - op.dim]
+    whole = is_static(size) and size % op.chunk == 0
+    if isinstance(placed.layout, Tiled) and flags.consumers:
+        raise UnknownFunction(
+            f"padding flags of '{op.inputs[0].name}' ({op.inputs[0].type}, {placed.layout.count} physical tiles each) vs "
+            "elements of one physical tile", operator=op, fix="reshape a stream of 1 x 1 tiles for the flags")
+    # A chunk that the program says is always full still needs a value where its physical dimension is not innermost.
+    pad = op.pad if op.pad is not None or whole or not isinstance(placed.layout, Tiled) else 0
+    outputs = ops.reshape(placed.stream, chunk=op.chunk, dim=op.dim + placed.layout.inner, pad=pad, name=ctx.own(op))
+    ctx.define(data, outputs[0], placed.layout)
+    if not isinstance(placed.layout, Tiled):
+        ctx.define(flags, outputs[1], ctx.layout(flags))

@@ -103,7 +103,7 @@ class Streamify(Operator):
             else:
                 element = index_of[head]
                 buffer = buffers.data[element]
-                if view is not None and len(buffer) <= int(view.max()):
+                if view is not None and 0 < len(buffer) <= int(view.max()):
                     raise ViewOutOfRange(f"view index {int(view.max())} vs a buffer of {len(buffer)} elements")
                 if len(buffer) == 0:
                     stop_parts.append(np.array([s + n]))

@@ -1,0 +1,157 @@
+"""Finds a user's program: ``PROGRAM.py[:function]`` with ``--set name=value`` parameters."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from step_lang import Program, StepError
+from step_lang.errors import BadParameter, ProgramError
+
+__all__ = ["ProgramFile", "parse_settings"]
+
+
+def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
+    """``["batch=64", "name=x"]`` -> ``{"batch": 64, "name": "x"}``; ints, floats and booleans are recognised.
+
+    Raises `BadParameter` for a pair without ``=``.
+    """
+    settings: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or not name.isidentifier():
+            raise BadParameter(f"--set {pair}: {pair!r} vs name=value")
+        settings[name] = _value(text)
+    return settings
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False}.get(text.lower(), text)
+
+
+@dataclass
+class ProgramFile:
+    """A Python file that holds a program builder.
+
+    path, function : the file and the builder's name (default ``build``)
+    parameters : what ``--set`` gave
+    """
+
+    path: Path
+    function: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    module: ModuleType | None = None
+
+    @classmethod
+    def open(cls, text: str, parameters: Mapping[str, Any] | None = None) -> ProgramFile:
+        """Import ``PROGRAM.py[:function]``. Raises `ProgramError` when the file or the function is missing."""
+        path_text, _, function = text.partition(":")
+        path = Path(path_text)
+        if not path.is_file():
+            raise ProgramError(f"program file: {path_text!r} vs an existing Python file",
+                               fix="give PROGRAM.py or PROGRAM.py:function")
+        self = cls(path, function or "build", dict(parameters or {}))
+        self.module = self._import()
+        if not callable(getattr(self.module, self.function, None)):
+            names = sorted(n for n, v in vars(self.module).items() if inspect.isfunction(v) and not n.startswith("_"))
+            raise ProgramError(f"function '{self.function}' in {path.name}: not found vs one of {', '.join(names) or 'none'}")
+        return self
+
+    def _import(self) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(f"step_program_{self.path.stem}", self.path)
+        if spec is None or spec.loader is None:
+            raise ProgramError(f"program file: {self.path.name!r} vs a file ending in .py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        sys.path.insert(0, str(self.path.parent.resolve()))
+        try:
+            spec.loader.exec_module(module)
+        except StepError:
+            raise
+        except Exception as error:  # whatever the user's file raises is the user's to read, without our traceback
+            raise ProgramError(f"{self.path.name} does not import: {type(error).__name__}: {error}",
+                               source=_line_in(error, self.path)) from error
+        finally:
+            sys.path.pop(0)
+        return module
+
+    def build(self, **override: Any) -> Program:
+        """The program for the given parameters. Raises `BadParameter` for a parameter the builder does not take."""
+        builder = getattr(self.module, self.function)
+        parameters = {**self.parameters, **override}
+        self._check(builder, parameters)
+        try:
+            program = builder(**parameters)
+        except StepError:
+            raise
+        except Exception as error:
+            raise ProgramError(f"{self.function}() of {self.path.name} fails: {type(error).__name__}: {error}",
+                               source=_line_in(error, self.path)) from error
+        if not isinstance(program, Program):
+            raise ProgramError(f"{self.function}() of {self.path.name} returns: {type(program).__name__} vs a Program")
+        return program
+
+    def tensors(self, program: Program, seed: int = 0, **override: Any) -> dict[str, np.ndarray]:
+        """Off-chip inputs: the file's ``inputs(seed=..., **parameters)`` if it has one, else random tensors."""
+        maker = getattr(self.module, "inputs", None)
+        if maker is None:
+            return random_tensors(program, seed)
+        parameters = {**self.parameters, **override}
+        accepted = inspect.signature(maker).parameters
+        if not any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
+            parameters = {k: v for k, v in parameters.items() if k in accepted}
+        return maker(seed=seed, **parameters)
+
+    def sweep(self, name: str) -> list[dict[str, Any]]:
+        """The parameter sets that the file lists under ``SWEEPS[name]``."""
+        sweeps = getattr(self.module, "SWEEPS", {})
+        if name not in sweeps:
+            raise BadParameter(f"sweep of {self.path.name}: {name!r} vs one of {', '.join(sorted(sweeps)) or 'none'}",
+                               fix="list parameter sets in SWEEPS = {name: [{...}, ...]} of the program file")
+        return [dict(point) for point in sweeps[name]]
+
+    def _check(self, builder: Callable, parameters: Mapping[str, Any]) -> None:
+        accepted = inspect.signature(builder).parameters
+        if any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
+            return
+        for name in parameters:
+            if name not in accepted:
+                raise BadParameter(f"parameter of {self.function}() in {self.path.name}: {name!r} vs one of "
+                                   f"{', '.join(accepted)}")
+
+
+def random_tensors(program: Program, seed: int) -> dict[str, np.ndarray]:
+    """Normally distributed values (small integers for integer types) for every tensor that the program reads."""
+    rng = np.random.default_rng(seed)
+    read = {tensor.name for op in program.operators for tensor in op.tensors_read}
+    values = {}
+    for name, tensor in program.tensors.items():
+        if name in read:
+            kind = np.dtype(tensor.dtype.numpy)
+            draw = rng.integers(-8, 8, tensor.shape) if kind.kind == "i" else (
+                rng.integers(0, 16, tensor.shape) if kind.kind in "ub" else rng.standard_normal(tensor.shape))
+            values[name] = draw.astype(kind)
+    return values
+
+
+def _line_in(error: BaseException, path: Path) -> str | None:
+    """``file.py:12`` of the innermost frame of ``error`` in ``path``."""
+    found, trace = None, error.__traceback__
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename) == path:
+            found = f"{path}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found

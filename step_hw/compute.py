@@ -80,15 +80,18 @@ class ComputeUnit(Unit):
             m.d.sync += self.error.eq(ErrorCode.MISALIGNED)
         return valid, token
 
-    def _pipe(self, m: Module, stages: int, en: Value, valid: Value, token: Value) -> tuple[Value, Value]:
-        """(valid, token) ``stages`` registers later; all of them advance on ``en``."""
+    def _pipe(self, m: Module, stages: int, en: Value, valid: Value, token: Value) -> tuple[Value, Value, Value]:
+        """(valid, token) ``stages`` registers later; all of them advance on ``en``. Third, ``moving``: the pipeline's
+        data have to advance with its tokens, because there is a valid one that does not leave."""
+        moving = Const(0)
         for i in range(stages):
+            moving |= valid
             next_valid = Signal(name=f"valid{i + 1}")
             next_token = Signal.like(token, name=f"token{i + 1}", reset_less=True)
             with m.If(en):
                 m.d.sync += [next_valid.eq(valid), next_token.eq(token)]
             valid, token = next_valid, next_token
-        return valid, token
+        return valid, token, moving
 
     def _connect(self, m: Module, name: str, path: Datapath, en: Value, step: Value) -> None:
         """Place ``path`` behind the input heads."""
@@ -240,9 +243,9 @@ class FoldUnit(ComputeUnit):
         """Join, contribution pipeline, position and state. Returns what stands before the state: (valid, token,
         position, state); the unit drives ``position.next`` and ``state.write``."""
         path = self.fold.contribution
-        valid, token = self._front(m, path.interval, rows_operand(self.in_types, self.out_type), en)
-        self._connect(m, "contribution", path, en, token.step)
-        valid, token = self._pipe(m, path.latency, en, valid, token)
+        valid, head = self._front(m, path.interval, rows_operand(self.in_types, self.out_type), en)
+        valid, token, moving = self._pipe(m, path.latency, en, valid, head)
+        self._connect(m, "contribution", path, en & moving, head.step)
         m.submodules.position = position = Position(self.entries)
         m.submodules.state = state = FoldState(
             self.fold, self.width, self.max_rows, self.entries, self.init_tile)

@@ -9,7 +9,7 @@ head of its input links and accepts it with the last step; an element that arriv
 accepted in cycle t + interval - 1. Bare stops and done are accepted in one cycle.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,13 +27,14 @@ class Timing:
 DOT_STAGES = 3
 """Pipeline registers of a dot product cell: operands, aligned products, sum (see step_hw/cells)."""
 
-ROW_MAX_STAGES = 1
-"""Pipeline registers of a tree of maxima."""
+TREE_STAGES = 1
+"""Pipeline registers of a row's tree of maxima or integer sums."""
 
 CELL_STAGES: Mapping[str, int] = {}
 """Pipeline registers inside the element cell of a function, where it has any (before the result register)."""
 
 _GROUPED = ("matmul", "row_sum")
+_TREES = ("row_max", "int_row_sum")
 
 
 def function_timing(name: str, *, tile: int, rows_per_cycle: int, k_per_cycle: int,
@@ -41,8 +42,9 @@ def function_timing(name: str, *, tile: int, rows_per_cycle: int, k_per_cycle: i
     """Timing of a function's datapath in a ``map`` unit.
 
     ``matmul`` and ``row_sum`` take one group of ``k_per_cycle`` products a cycle out of ``depth`` (default T), and
-    add the groups in one more register where there are several. An elementwise function serves ``rows_per_cycle`` of
-    ``rows`` rows (default T) a cycle; the result register is its last stage.
+    add the groups in one more register where there are several. Every other function serves ``rows_per_cycle`` of
+    ``rows`` rows (default T) a cycle; the result register is its last stage. ``row_sum`` of integers is of the second
+    sort and goes by the name ``int_row_sum`` here.
     """
     if name in _GROUPED:
         interval = -(-(depth or tile) // k_per_cycle)
@@ -51,11 +53,18 @@ def function_timing(name: str, *, tile: int, rows_per_cycle: int, k_per_cycle: i
     return Timing(1 + CELL_STAGES.get(name, 0), interval)
 
 
-def contribution_stages(name: str) -> int:
-    """Registers between the input and the state of ``accum`` and ``scan``: the part of a fold without the state."""
+def _hardware_name(function: Any, in_types: Sequence[Any]) -> str:
+    integer = not in_types[0].dtype.is_float
+    return "int_row_sum" if function.name == "row_sum" and integer else function.name
+
+
+def contribution_stages(params: Mapping[str, Any]) -> int:
+    """Registers between the input and the state of ``accum`` and ``scan`` (``params`` of the ``UnitSpec``): the part of
+    a fold that does not depend on the state."""
+    name = _hardware_name(params["function"], params["in_types"])
     if name in _GROUPED:
         return DOT_STAGES
-    return ROW_MAX_STAGES if name == "row_max" else 0
+    return TREE_STAGES if name in _TREES else 0
 
 
 def compute_timing(kind: str, params: Mapping[str, Any]) -> Timing:
@@ -64,12 +73,12 @@ def compute_timing(kind: str, params: Mapping[str, Any]) -> Timing:
     For ``accum`` the latency is from the closing element (or bare stop, or done) to the first beat that leaves; for
     ``scan`` from an element to the state after it.
     """
-    name, first = params["function"].name, params["in_types"][0]
+    name, first = _hardware_name(params["function"], params["in_types"]), params["in_types"][0]
     timing = function_timing(name, tile=params["tile"], rows_per_cycle=params["rows_per_cycle"],
                              k_per_cycle=params["k_per_cycle"], rows=int(params["out_type"].rows), depth=int(first.cols))
     if kind == "map":
         return timing
-    return Timing(contribution_stages(name) + 1, timing.interval)
+    return Timing(contribution_stages(params) + 1, timing.interval)
 
 
 def rows_operand(in_types, out_type) -> int:

@@ -30,7 +30,7 @@ def pack_front(unit, build) -> None:
     timing = compute_timing(unit.kind, params)
     par[INPUTS] = len(unit.inputs)
     par[INTERVAL] = timing.interval
-    par[STAGES] = timing.latency if unit.kind == "map" else contribution_stages(params["function"].name)
+    par[STAGES] = timing.latency if unit.kind == "map" else contribution_stages(params)
     par[ROWS_PORT] = rows_operand(params["in_types"], params["out_type"])
 
 

@@ -65,17 +65,17 @@ class Map(ComputeUnit):
         m = Module()
         o, en = self.out0, Signal()
         valid, token = self._front(m, self.path.interval, rows_operand(self.in_types, self.out_type), en)
-        self._connect(m, "path", self.path, en, token.step)
-        # Steps before the last leave nothing behind: the beat enters the pipeline with the step that completes it.
-        last_valid, last = self._pipe(m, self.path.latency, en, valid & token.last, token)
+        last_valid, last, moving = self._pipe(m, self.path.latency, en, valid, token)
+        self._connect(m, "path", self.path, en & moving, token.step)
         m.d.comb += [
-            en.eq(~last_valid | o.ready),
-            o.valid.eq(last_valid),
+            en.eq(~o.valid | o.ready),
+            # The steps before the last only prepare the result.
+            o.valid.eq(last_valid & last.last),
             o.payload.data.eq(self.path.result & (~last.empty).replicate(len(self.path.result))),
             o.payload.rows.eq(last.rows),
             o.payload.stop.eq(last.stop),
             o.payload.empty.eq(last.empty),
             o.payload.done.eq(last.done),
-            self.state.eq(last_valid | valid << 1),
+            self.state.eq(o.valid | valid << 1),
         ]
         return m

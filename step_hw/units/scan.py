@@ -39,7 +39,7 @@ class Scan(FoldUnit):
         with m.Elif(position.next & position.last):
             m.d.sync += started.eq(1)
 
-        out_valid, out = self._pipe(m, 1, en, go & token.last, token)
+        out_valid, out, _ = self._pipe(m, 1, en, go & token.last, token)
         out_index = Signal.like(position.index)
         with m.If(en):
             m.d.sync += out_index.eq(position.index)

@@ -56,14 +56,16 @@ KEYS: tuple[Key, ...] = (
     Key("scratchpad", "frames", 256, 1, 1 << 20, "tiles that a bufferize's scratchpad holds; multiple of page_frames"),
     Key("scratchpad", "page_frames", 8, 1, 1 << 16, "tiles to a page of the scratchpad"),
     Key("scratchpad", "references", 4, 1, 256, "buffers that may be live in a scratchpad at a time"),
-    Key("load", "window", 64, 1, 4096, "elements in flight in a load's reorder window"),
+    Key("load", "window", 64, 2, 4096, "elements in flight in a load's reorder window, a power of two"),
+    Key("input", "tokens", 256, 2, 65536, "tokens an input stream of dynamic shape can have, done included, a power of two"),
 )
 """All keys but those of [memory] (`MemoryConfig`'s fields) and [link.depths] (link name = depth)."""
 
-_FIELDS = {("tile", "size"): "tile", ("tile", "k_per_cycle"): "k_per_cycle", ("tile", "rows_per_cycle"): "rows_per_cycle",
-           ("link", "depth"): "link_depth", ("accumulator", "entries"): "accumulator_entries",
+_FIELDS = {("tile", "size"): "tile", ("tile", "k_per_cycle"): "k_per_cycle",
+           ("tile", "rows_per_cycle"): "rows_per_cycle", ("link", "depth"): "link_depth", ("accumulator", "entries"): "accumulator_entries",
            ("scratchpad", "frames"): "scratchpad_frames", ("scratchpad", "page_frames"): "page_frames",
-           ("scratchpad", "references"): "references", ("load", "window"): "load_window"}
+           ("scratchpad", "references"): "references", ("load", "window"): "load_window",
+           ("input", "tokens"): "input_tokens"}
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class HardwareConfig:
     page_frames: int = 8
     references: int = 4
     load_window: int = 64
+    input_tokens: int = 256
     memory: MemoryConfig = field(default_factory=MemoryConfig)
 
     def __post_init__(self) -> None:
@@ -97,6 +100,10 @@ class HardwareConfig:
         if self.scratchpad_frames % self.page_frames:
             raise ConfigError(f"key 'scratchpad.frames': {self.scratchpad_frames} vs a multiple of "
                               f"scratchpad.page_frames = {self.page_frames}")
+        for key_name, value in (("scratchpad.page_frames", self.page_frames), ("load.window", self.load_window),
+                                ("input.tokens", self.input_tokens)):
+            if value & (value - 1):
+                raise ConfigError(f"key '{key_name}': {value} vs a power of two")
         depth = next(key for key in KEYS if key.name == "depth")
         for name, value in self.link_depths.items():
             dataclasses.replace(depth, section="link.depths", name=name).check(value)
@@ -105,7 +112,7 @@ class HardwareConfig:
     # Reading
 
     @staticmethod
-    def load(path: str | Path) -> "HardwareConfig":
+    def load(path: str | Path) -> HardwareConfig:
         """Read a TOML file. Raises `ConfigError` if it is missing, malformed, or holds an unknown key or bad value."""
         try:
             text = Path(path).read_text()
@@ -115,7 +122,7 @@ class HardwareConfig:
         return HardwareConfig.from_toml(text, str(path))
 
     @staticmethod
-    def from_toml(text: str, origin: str = "hardware configuration") -> "HardwareConfig":
+    def from_toml(text: str, origin: str = "hardware configuration") -> HardwareConfig:
         """Parse TOML text; ``origin`` names it in errors."""
         try:
             document = tomllib.loads(text)
@@ -165,7 +172,8 @@ class HardwareConfig:
 
     def digest(self) -> str:
         """Hash of the contents (16 hex digits): equal configurations, and only they, have equal digests."""
-        return hashlib.sha256(json.dumps(dataclasses.asdict(self), sort_keys=True, default=str).encode()).hexdigest()[:16]
+        text = json.dumps(dataclasses.asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def default_toml(tile: int = 16) -> str:

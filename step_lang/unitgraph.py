@@ -57,20 +57,43 @@ class UnitSpec:
 
 @dataclass(frozen=True)
 class TensorPlacement:
-    """Where an off-chip tensor lies: byte address, bytes, physical tile bytes, grid of physical tiles (rows, cols)."""
+    """Where an off-chip tensor, or what the host gives for an input stream, lies.
+
+    base : byte address; nbytes : bytes taken, whole lines of the memory
+    element_bytes : bytes of one element (a physical tile), in which it lies as on a link, element (0, 0) lowest
+    grid : physical tiles (rows, cols), row-major; an input stream's elements are one column
+    type : the element's type
+    is_input : whether it is an input stream's
+    """
 
     name: str
     base: int
     nbytes: int
     element_bytes: int
     grid: tuple[int, int]
+    type: Any = None
+    is_input: bool = False
 
 
 @dataclass
 class UnitGraph:
-    """Units and links in a deterministic order; ``tensors`` by name; ``tile`` is T."""
+    """Units and links in a deterministic order; ``tensors`` by name; ``tile`` is T.
+
+    name : the program's; memory : ``MemoryConfig``; warnings : what will work, but slowly
+    """
 
     units: list[UnitSpec]
     links: list[LinkSpec]
     tensors: dict[str, TensorPlacement] = field(default_factory=dict)
     tile: int = 0
+    name: str = "program"
+    memory: Any = None
+    warnings: list[str] = field(default_factory=list)
+
+    def unit(self, name: str) -> UnitSpec:
+        """The unit of that name."""
+        return next(unit for unit in self.units if unit.name == name)
+
+    def link(self, name: str) -> LinkSpec:
+        """The link of that name."""
+        return next(link for link in self.links if link.name == name)

@@ -1,0 +1,12 @@
+"""A flatten unit."""
+
+from __future__ import annotations
+
+from ..builder import Builder
+
+KIND = "flatten"
+
+
+def build(builder: Builder, op) -> None:
+    unit = builder.unit("flatten", op.name, op, {}, {"lo": op.lo, "hi": op.hi})
+    builder.connect(unit, op.inputs, op.outputs)

@@ -1,0 +1,44 @@
+"""An input unit: values off-chip, stops by counters (static shape) or from its token memory."""
+
+from __future__ import annotations
+
+import math
+
+from step_lang.dims import is_static
+from step_lang.errors import HardwareTooSmall
+
+from ..builder import Builder
+from ..registers import AFFINE_LOOPS
+from ._offchip import view_registers
+
+KIND = "input_stream"
+
+DONE_TOKEN = 1 << 5 | 1 << 4
+"""Token memory entry of done: stop in bits 0..3, empty 4, done 5."""
+
+
+def build(builder: Builder, op) -> None:
+    stream, hw = op.output, builder.hw
+    shape = stream.shape
+    regular = all(is_static(dim) for dim in shape) and len(shape) <= AFFINE_LOOPS
+    tokens: list[int] = []
+    if regular:
+        count = math.prod(shape)
+    else:
+        # The tokens are the run's: those given, or, for a netlist without data, room for as many as the memory holds.
+        given = builder.inputs.get(op.name)
+        count = hw.input_tokens if given is None else given.elements
+        if given is not None:
+            tokens = [int(s) | int(e) << 4 for s, e in zip(given.stop, given.empty)]
+        tokens.append(DONE_TOKEN)
+        if len(tokens) > hw.input_tokens:
+            raise HardwareTooSmall(f"tokens of input stream '{op.name}': {len(tokens)} vs {hw.input_tokens}", operator=op,
+                                   fix="raise input.tokens in the hardware configuration")
+    place = builder.place_input(stream, count, op)
+    view = (tuple(shape), tuple(math.prod(shape[i + 1:]) for i in range(len(shape)))) if regular else ((count,), (1,))
+    unit = builder.unit("input", op.name, op, {
+        "element_bytes": place.element_bytes, "window": hw.load_window, "port": len(builder.read_ports), "ref": False,
+        "memory": hw.memory, "token_memory": hw.input_tokens, "tokens": tokens,
+    }, {**view_registers(op, place, *view, limit=count), "regular": int(regular)})
+    builder.read_ports.append((place.element_bytes, hw.load_window))
+    builder.connect(unit, [], op.outputs)

@@ -1,0 +1,41 @@
+"""A streamify unit at a read port of its buffers' scratchpad."""
+
+from __future__ import annotations
+
+from step_lang.errors import HardwareTooSmall, UnknownFunction
+from step_lang.operator import Operator
+
+from ..builder import Builder
+from ..registers import STREAMIFY_LOOPS
+from .bufferize import readers
+
+KIND = "streamify"
+
+
+def _bufferize_of(op: Operator) -> Operator:
+    """Where the references come from."""
+    producer = op.inputs[0].producer
+    while producer.kind != "bufferize":
+        if not producer.inputs:
+            raise UnknownFunction(f"buffers that come from {producer.kind} '{producer.name}' vs from one bufferize",
+                                  operator=op)
+        producer = producer.inputs[0].producer
+    return producer
+
+
+def build(builder: Builder, op) -> None:
+    bufferize = _bufferize_of(op)
+    config = {"n": op.pass_rank, "c": op.passes_rank, "repeat": op.repeat or 1, "affine": int(op.view_shape is not None)}
+    shape = list(reversed(op.view_shape or ()))
+    stride = list(reversed(op.view_stride or ()))
+    if len(shape) > STREAMIFY_LOOPS:
+        raise HardwareTooSmall(
+            f"view of a buffer: {len(shape)} dimensions, those of its physical tiles included, vs {STREAMIFY_LOOPS} loops",
+            operator=op, fix="give the view fewer dimensions")
+    for k in range(STREAMIFY_LOOPS):
+        config[f"count{k}"] = shape[k] if k < len(shape) else 1
+        config[f"stride{k}"] = (stride[k] if k < len(shape) else 0) & 0xFFFFFF
+    unit = builder.unit("streamify", op.name, op, {
+        "scratchpad": builder.scratchpads[bufferize.name], "reader": readers(bufferize.output).index(op),
+        "has_ref": op.ref is not None}, config)
+    builder.connect(unit, op.inputs, op.outputs)

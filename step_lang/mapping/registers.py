@@ -1,0 +1,44 @@
+"""Configuration registers of the hardware units: names and widths in bits.
+
+The netlist checks that the units have exactly these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["AFFINE_LOOPS", "INNER_WIDTH", "REGISTERS", "STOP_WIDTH", "STREAMIFY_LOOPS"]
+
+STOP_WIDTH = 4
+"""Bits of a stop level."""
+
+AFFINE_LOOPS = 6
+"""Loops of the view of a load, store or input."""
+
+STREAMIFY_LOOPS = 4
+"""Loops of the view of a streamify."""
+
+INNER_WIDTH = 12
+"""Bits of an inner size of an accum or scan."""
+
+_VIEW = {"base": 32, "limit": 32, "dims": 3,
+         **{f"{name}{k}": 32 for name in ("count", "stride") for k in range(AFFINE_LOOPS)}}
+
+_FOLD = {"rank": STOP_WIDTH, "inner": 2, "n1": INNER_WIDTH, "n0": INNER_WIDTH}
+
+REGISTERS: Mapping[str, Mapping[str, int]] = {
+    "load": _VIEW,
+    "store": _VIEW,
+    "input": {**_VIEW, "regular": 1},
+    "bufferize": {"rank": STOP_WIDTH, "uses": STOP_WIDTH},
+    "streamify": {"n": STOP_WIDTH, "c": STOP_WIDTH, "repeat": 24, "affine": 1,
+                  **{f"{name}{k}": 24 for name in ("count", "stride") for k in range(STREAMIFY_LOOPS)}},
+    "accum": _FOLD,
+    "scan": _FOLD,
+    "flatten": {"lo": STOP_WIDTH, "hi": STOP_WIDTH},
+    "promote": {"rank": STOP_WIDTH},
+    "reshape": {"dim": STOP_WIDTH, "chunk": 32, "inner1": 32, "inner0": 32},
+    "repeat": {"n": 32},
+    "expand": {"b": STOP_WIDTH},
+}
+"""Registers by unit kind; kinds that are not here have none, and a function may add its own (``scale``: ``constant``)."""

@@ -8,9 +8,9 @@ The RTL is the unit with its link FIFOs (`linked.Linked`), the model ``source ->
                          starts={"in0": [0, 3, 3]}, ready={"out0": [1, 0, 0]})
         assert_model_equals_rtl(simulator, Repeat(BeatLayout(8)), [case])
 
-A unit with memory ports, or a composite of several units (a `Unit` that joins them with link FIFOs), passes ``add_units`` (puts the
-model's units between the given links) and ``agents`` (an importable ``"module:function"``, called in the simulator as
-``function(dut, case)``; returns harness agents that serve the further ports).
+A unit with memory ports, or a composite of several units (a `Unit` that joins them with link FIFOs), passes
+``add_units`` (puts the model's units between the given links) and ``agents`` (an importable ``"module:function"``,
+called in the simulator as ``function(dut, case)``; returns harness agents that serve the further ports).
 """
 
 import pickle
@@ -74,8 +74,10 @@ class RtlRun:
     notes: list = field(default_factory=list)
 
 
-def pressed(case: ModelCase, rng: Random, offer: float = 0.6, take: float = 0.6, period: int = 29) -> ModelCase:
-    """``case`` with random pauses at every input, and outputs ready in ``take`` of the cycles of a pattern of ``period``."""
+def pressed(case: ModelCase, rng: Random, offer: float = 0.6, take: float = 0.6, period: int = 29,
+            outputs: Sequence[str] | None = None) -> ModelCase:
+    """``case`` with random pauses at every input, and ``outputs`` (default: those of ``expected``) ready in ``take`` of
+    the cycles of a repeating pattern of ``period``."""
     for port, stream in case.inputs.items():
         cycle, starts = 0, []
         for _ in stream:
@@ -84,14 +86,15 @@ def pressed(case: ModelCase, rng: Random, offer: float = 0.6, take: float = 0.6,
             starts.append(cycle)
             cycle += 1
         case.starts = {**case.starts, port: starts}
-    for port in case.expected:
+    for port in case.expected if outputs is None else outputs:
         pattern = [int(rng.random() < take) for _ in range(period)]
         pattern[rng.randrange(period)] = 1  # never closed for good
         case.ready = {**case.ready, port: pattern}
     return case
 
 
-def run_model(linked: Linked, case: ModelCase, add_units: AddUnits, hw=None, calibration: dict | None = None) -> RunOutcome:
+def run_model(linked: Linked, case: ModelCase, add_units: AddUnits, hw=None,
+              calibration: dict | None = None) -> RunOutcome:
     """The model's run of ``case``: links are numbered inputs first, then outputs, then what ``add_units`` adds."""
     unit = linked.unit
     graph = UnitGraph([], [])
@@ -117,7 +120,8 @@ def run_model(linked: Linked, case: ModelCase, add_units: AddUnits, hw=None, cal
             graph.links[link].source = (spec.index, port)
         for port, link in enumerate(spec.inputs):
             graph.links[link].destination = (spec.index, port)
-    return run_graph(graph, hw, calibration, trace=True, max_cycles=case.max_cycles, quiet_cycles=1000, trace_size=200_000)
+    return run_graph(graph, hw, calibration, trace=True, max_cycles=case.max_cycles, quiet_cycles=1000,
+                     trace_size=200_000)
 
 
 def assert_model_equals_rtl(
@@ -132,11 +136,12 @@ def assert_model_equals_rtl(
     hw=None,
     calibration: dict | None = None,
     timeout_s: float = 600.0,
+    plusargs: Sequence[str] = (),
 ) -> list[tuple[RunOutcome, RtlRun]]:
     """Run ``cases`` in the model and (all in one simulation) in RTL; AssertionError lists every case that parts.
 
-    ``params`` are the elaboration parameters of the model's ``UnitSpec`` of kind ``unit.kind``, which is what ``add_units``
-    makes by default. Beats of ``expected`` are compared with what RTL gave.
+    ``params`` are the elaboration parameters of the model's ``UnitSpec`` of kind ``unit.kind``, which is what
+    ``add_units`` makes by default. Beats of ``expected`` are compared with what RTL gave.
     """
     cases = list(cases)
     linked = Linked(unit, depths)
@@ -144,20 +149,21 @@ def assert_model_equals_rtl(
         def add_units(graph, inputs, outputs, cfg):
             _add(graph, unit.kind, "unit", inputs, outputs, dict(params or {}), cfg)
     models = [run_model(linked, case, add_units, hw, calibration) for case in cases]
-    runs = _run_rtl(simulator, linked, cases, [model.cycles for model in models], agents, timeout_s)
+    runs = _run_rtl(simulator, linked, cases, [model.cycles for model in models], agents, timeout_s, plusargs)
     problems = []
     for case, model, rtl in zip(cases, models, runs, strict=True):
         problem = _difference(linked, case, model, rtl)
         if problem:
             problems.append(f"case {case.name}: {problem}")
     if problems:
-        raise AssertionError(f"{unit.module_name} on {simulator}: model and RTL differ in {len(problems)} of {len(cases)} "
-                             "cases\n" + "\n".join(problems[:5]))
+        raise AssertionError(f"{unit.module_name} on {simulator}: model and RTL differ in {len(problems)} of "
+                             f"{len(cases)} cases\n" + "\n".join(problems[:5]))
     return list(zip(models, runs, strict=True))
 
 
-def _add(graph: UnitGraph, kind: str, name: str, inputs=(), outputs=(), params=None, config=None, is_sink=False) -> None:
-    graph.units.append(UnitSpec(len(graph.units), kind, name, list(inputs), list(outputs), params or {}, config or {}, is_sink))
+def _add(graph: UnitGraph, kind: str, name: str, inputs=(), outputs=(), params=None, config=None, is_sink=False):
+    graph.units.append(UnitSpec(len(graph.units), kind, name, list(inputs), list(outputs), params or {}, config or {},
+                                is_sink))
 
 
 def _token(beat: Beat) -> int:
@@ -165,7 +171,7 @@ def _token(beat: Beat) -> int:
 
 
 def _run_rtl(simulator: str, linked: Linked, cases: Sequence[ModelCase], cycles: Sequence[int], agents: str | None,
-             timeout_s: float) -> list[RtlRun]:
+             timeout_s: float, plusargs: Sequence[str] = ()) -> list[RtlRun]:
     verilog = {f"{name}.v": text for name, text in linked.modules().items()}
     built = build(simulator, verilog, linked.module_name)
     request = {
@@ -178,7 +184,7 @@ def _run_rtl(simulator: str, linked: Linked, cases: Sequence[ModelCase], cycles:
     with tempfile.TemporaryDirectory(prefix="step-hw-model-") as temporary:
         asked, answer = Path(temporary) / "cases.pickle", Path(temporary) / "runs.pickle"
         asked.write_bytes(pickle.dumps(request))
-        run_cocotb(built, "rtl_tests.model_bench_sim", timeout_s=timeout_s,
+        run_cocotb(built, "rtl_tests.model_bench_sim", timeout_s=timeout_s, plusargs=plusargs,
                    env={"STEP_HW_CASES": str(asked), "STEP_HW_RESULTS": str(answer)})
         return pickle.loads(answer.read_bytes())
 
@@ -189,7 +195,8 @@ def _difference(linked: Linked, case: ModelCase, model: RunOutcome, rtl: RtlRun)
     error = int(model.net.misc[4])
     wanted = "error" if case.error else "finished"
     if model.reason != wanted or error != case.error:
-        return f"the model ended with {model.reason} (error {error}) in cycle {model.cycles}, not {wanted} (error {case.error})"
+        return (f"the model ended with {model.reason} (error {error}) in cycle {model.cycles}, not {wanted} "
+                f"(error {case.error})")
     if rtl.error != case.error or (case.error and rtl.error_cycle != model.cycles):
         return f"RTL shows error {rtl.error} in cycle {rtl.error_cycle}, the model {error} in cycle {model.cycles}"
     modelled: dict[str, list[tuple[int, int]]] = {name: [] for name in names}

@@ -75,8 +75,12 @@ async def model_bench(dut) -> None:
     await Timer(1, "ns")
     clocking = Clocking(dut)
     layouts = request["layouts"]
-    drivers = {name: clocking.add(_ScheduledDriver(dut, name, layouts[name])) for name in layouts if name.startswith("in")}
-    sinks = {name: clocking.add(_RepeatingSink(dut, name, layouts[name])) for name in layouts if name.startswith("out")}
+    drivers, sinks = {}, {}
+    for name, layout in layouts.items():
+        if name.startswith("in"):
+            drivers[name] = clocking.add(_ScheduledDriver(dut, name, layout))
+        else:
+            sinks[name] = clocking.add(_RepeatingSink(dut, name, layout))
     begun = lambda: max((driver.streams_begun for driver in drivers.values()), default=1)  # noqa: E731
     for sink in sinks.values():
         clocking.add(ProtocolChecker(sink, may_begin=begun))

@@ -2,7 +2,21 @@
 
 from numba import njit
 
-from ..network import BLOCKED, BUSY, EMPTY, ROWS_SHIFT, STARVED, can_pop, can_push, is_done, peek, peek_value, pop, push, stop_of
+from ..network import (
+    BLOCKED,
+    BUSY,
+    EMPTY,
+    ROWS_SHIFT,
+    STARVED,
+    can_pop,
+    can_push,
+    is_done,
+    peek,
+    peek_value,
+    pop,
+    push,
+    stop_of,
+)
 
 KIND = "expand"
 
@@ -25,7 +39,7 @@ def step(u, par, st, ins, outs, net):
     done = is_done(ref)
     pops = done or stop_of(ref) >= par[B]
     bare = ref & EMPTY != 0
-    differ = is_done(value) != done or (value & EMPTY != 0) != (done or (bare and par[B] == 0))
+    differ = is_done(value) != done or (value & EMPTY != 0 and not bare)
     if differ or (pops and stop_of(value) != stop_of(ref)):
         net.misc[3] = u + 1
         net.misc[4] = MISALIGNED

@@ -2,7 +2,20 @@
 
 from numba import njit
 
-from ..network import BLOCKED, BUSY, STARVED, can_pop, can_push, is_done, peek, peek_value, pop, push, stop_of, with_stop
+from ..network import (
+    BLOCKED,
+    BUSY,
+    STARVED,
+    can_pop,
+    can_push,
+    is_done,
+    peek,
+    peek_value,
+    pop,
+    push,
+    stop_of,
+    with_stop,
+)
 
 KIND = "promote"
 

@@ -2,7 +2,22 @@
 
 from numba import njit
 
-from ..network import BLOCKED, BUSY, EMPTY, STARVED, can_pop, can_push, is_done, peek, peek_value, pop, push, stop_of, token, with_stop
+from ..network import (
+    BLOCKED,
+    BUSY,
+    EMPTY,
+    STARVED,
+    can_pop,
+    can_push,
+    is_done,
+    peek,
+    peek_value,
+    pop,
+    push,
+    stop_of,
+    token,
+    with_stop,
+)
 
 KIND = "reshape"
 
@@ -12,7 +27,7 @@ STOP_RANGE, SHAPE, PROTOCOL = 2, 5, 6
 
 
 def pack(unit, graph, build):
-    """Configuration ``dim, chunk, inner1, inner0``; parameters ``pad`` (bits or None) and ``pad_rows`` (default: all)."""
+    """Configuration ``dim, chunk, inner1, inner0``; parameters ``pad`` (bits or None), ``pad_rows`` (default: all)."""
     par = build.par[unit.index]
     par[DIM] = unit.config["dim"]
     par[CHUNK] = unit.config["chunk"]
@@ -39,13 +54,11 @@ def step(u, par, st, ins, outs, net):
     dim = par[DIM]
     last0 = st[AT0] + 1 == par[INNER0]
     last1 = st[AT1] + 1 == par[INNER1]
+    ends = not done and stop > dim
     if pads:
         position = last0 and last1
-    elif dim == 0:
-        position = not empty
     else:
-        position = not done and stop >= dim
-    ends = not done and stop > dim
+        position = not done and stop >= dim and not (empty and ends and st[PLACE] == 0)
     unfinished = not pads and position and ends and not filled
 
     error = 0
@@ -53,7 +66,7 @@ def step(u, par, st, ins, outs, net):
         error = STOP_RANGE
     elif st[TAIL] == 0 and dim == 0 and st[PLACE] != 0 and empty and not done:
         error = PROTOCOL
-    elif par[PADDED] == 0 and (pads or unfinished):
+    elif (unfinished and (empty or par[PADDED] == 0)) or (pads and par[PADDED] == 0):
         error = SHAPE
     if error != 0:
         net.misc[3] = u + 1

@@ -2,19 +2,31 @@
 
 from numba import njit
 
-from ..network import BLOCKED, BUSY, ROWS_SHIFT, STARVED, can_pop, can_push, peek, peek_value, pop, push
+from ..network import (
+    BLOCKED,
+    BUSY,
+    ROWS_SHIFT,
+    STARVED,
+    can_pop,
+    can_push,
+    peek,
+    peek_value,
+    pop,
+    push,
+)
 
 KIND = "zip"
 
-N, ROWS_FROM = 0, 1
-MISALIGNED = 1
+N, TALLEST, FIRST = 0, 1, 2
+MISALIGNED, SHAPE = 1, 5
 
 
 def pack(unit, graph, build):
-    """Parameters: number of inputs, and which of them counts the rows (the first of the tallest)."""
-    tallest = [graph.links[link].payload.max_rows for link in unit.inputs]
+    """Parameters: number of inputs, which of them are the tallest (a bit each) and the first of those."""
+    heights = [graph.links[link].payload.max_rows for link in unit.inputs]
     build.par[unit.index, N] = len(unit.inputs)
-    build.par[unit.index, ROWS_FROM] = tallest.index(max(tallest))
+    build.par[unit.index, TALLEST] = sum(1 << k for k, height in enumerate(heights) if height == max(heights))
+    build.par[unit.index, FIRST] = heights.index(max(heights))
 
 
 @njit(inline="never")
@@ -30,9 +42,15 @@ def step(u, par, st, ins, outs, net):
             net.misc[3] = u + 1
             net.misc[4] = MISALIGNED
             return BLOCKED
+    rows = peek(net, ins[par[FIRST]]) & ~control
+    for k in range(par[N]):
+        if (par[TALLEST] >> k) & 1 == 1 and peek(net, ins[k]) & ~control != rows:
+            net.misc[3] = u + 1
+            net.misc[4] = SHAPE
+            return BLOCKED
     if not can_push(net, outs[0]):
         return BLOCKED
-    push(net, outs[0], first | (peek(net, ins[par[ROWS_FROM]]) & ~control), peek_value(net, ins[0]))
+    push(net, outs[0], first | rows, peek_value(net, ins[0]))
     for k in range(par[N]):
         pop(net, ins[k])
     return BUSY

@@ -17,9 +17,10 @@ class Expand(Unit):
     b          4     inner dimensions of the reference that one value serves
     ========== ===== ===================================================
 
-    Each reference beat makes one output beat with the reference's stop; one of stop >= b takes the value with it. The value's
-    inner dimensions are 1, so its stop must then be the reference's, and (b >= 1) it is never empty. What
-    disagrees raises ``MISALIGNED`` and is not accepted.
+    Each reference beat makes one output beat with the reference's stop; one of stop >= b takes the value with it. The
+    value's inner dimensions are 1, so its stop must then be the reference's. A value without an element can only face
+    bare stops (both come from one empty dimension above b); a bare reference stop >= b takes a value of either kind.
+    What disagrees raises ``MISALIGNED`` and is not accepted.
     """
 
     kind = "expand"
@@ -40,12 +41,11 @@ class Expand(Unit):
         present, pops, differ = Signal(), Signal(), Signal()
         m.d.comb += [
             present.eq(value.valid & ref.valid),
-            pops.eq(r.stop >= b),
-            # With b = 0 the two have one shape, and bare stops face bare stops.
-            differ.eq((v.done != r.done) | (v.empty != (r.done | (r.empty & (b == 0)))) | (pops & ~r.done & (v.stop != r.stop))),
+            pops.eq(r.done | (r.stop >= b)),
+            differ.eq((v.done != r.done) | (v.empty & ~r.empty) | (pops & (v.stop != r.stop))),
             o.valid.eq(present & ~differ),
             ref.ready.eq(o.valid & o.ready),
-            value.ready.eq(o.valid & o.ready & (pops | r.done)),
+            value.ready.eq(o.valid & o.ready & pops),
             o.payload.stop.eq(r.stop),
             o.payload.empty.eq(r.empty),
             o.payload.done.eq(r.done),

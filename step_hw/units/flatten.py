@@ -17,9 +17,9 @@ class Flatten(Unit):
     lo, hi     4     dimensions merged, innermost 0; lo <= hi
     ========== ===== ===================================================
 
-    With lo = 0 level-1 vectors merge, and ``a S1 S2`` (a vector of one element, then an empty one) becomes ``a S1``: the
-    bare stop closes a vector that is not empty any more, so it must travel with ``a``. Hence the register: an element whose
-    stop vanished (``open``) leaves when the beat behind it has been seen.
+    With lo = 0 level-1 vectors merge, and ``a S1 S2`` (a vector of one element, then an empty one) becomes ``a S1``:
+    the bare stop closes a vector that is not empty any more, so it must travel with ``a``. Hence the register: an
+    element whose stop vanished (``open``) leaves when the beat behind it has been seen.
     """
 
     kind = "flatten"

@@ -17,8 +17,8 @@ class Promote(Unit):
     rank       4     rank of the input stream
     ========== ===== ===================================================
 
-    A beat that may be the last (its stop is ``rank``) waits in the register until the beat behind it has been seen; before
-    done it carries rank + 1. A stop above ``rank`` raises ``STOP_RANGE`` and is not accepted.
+    A beat that may be the last (its stop is ``rank``) waits in the register until the beat behind it has been seen;
+    before done it carries rank + 1. A stop above ``rank`` raises ``STOP_RANGE`` and is not accepted.
     """
 
     kind = "promote"

@@ -34,7 +34,8 @@ class Reshape(Unit):
     ============== ===== ====================================================================================
 
     A *position* of ``dim`` is an element when dim = 0, else what ends with a stop >= dim. Stops below ``dim`` stay; a
-    stop (or done) that ends the dimension inside a chunk is followed by padding, whose last element carries it, one higher.
+    stop (or done) that ends the dimension inside a chunk is followed by padding, whose last element carries it, one
+    higher.
     """
 
     kind = "reshape"
@@ -69,23 +70,24 @@ class Reshape(Unit):
         p, dim = i.payload, cfg.dim
         place = Signal(COUNT_WIDTH)         # positions of the chunk that are complete
         tail = Signal()                     # the dimension has ended inside a chunk
-        end = Signal(STOP_WIDTH)            # stop of the last padding element of that tail
+        closing = Signal(STOP_WIDTH)        # stop of the last padding element of that tail
         at1, at0 = Signal(COUNT_WIDTH), Signal(COUNT_WIDTH)     # where padding is inside a position
         pads, filled, position, ends, unfinished, bad = Signal(), Signal(), Signal(), Signal(), Signal(), Signal()
+        nothing, goes = Signal(), Signal()
         stop = Signal(STOP_WIDTH)
-        goes = Signal()
 
         last0, last1 = at0 + 1 == cfg.inner0, at1 + 1 == cfg.inner1
         m.d.comb += [
             pads.eq(tail | (i.valid & p.done & (place != 0))),
             filled.eq(place + 1 == cfg.chunk),
-            # An element is a position of dimension 0, a bare stop there ends an empty dimension; above, stops count.
-            position.eq(Mux(pads, last0 & last1, Mux(dim == 0, ~p.empty, ~p.done & (p.stop >= dim)))),
             ends.eq(~p.done & (p.stop > dim)),
+            # A bare stop that is all of a dimension (or more) ends an empty one: no position, nothing to pad.
+            nothing.eq(p.empty & ends & (place == 0)),
+            position.eq(Mux(pads, last0 & last1, ~p.done & (p.stop >= dim) & ~nothing)),
             unfinished.eq(~pads & position & ends & ~filled),
         ]
         with m.If(pads):
-            m.d.comb += stop.eq(Mux(~position, last0, Mux(~filled, dim, Mux(tail, end, dim + 1))))
+            m.d.comb += stop.eq(Mux(~position, last0, Mux(~filled, dim, Mux(tail, closing, dim + 1))))
         with m.Elif(position & ~filled):
             m.d.comb += stop.eq(Mux(ends, dim, p.stop))
         with m.Else():
@@ -97,10 +99,10 @@ class Reshape(Unit):
         with m.Elif(i.valid & ~tail & (dim == 0) & (place != 0) & p.empty & ~p.done):
             m.d.comb += bad.eq(1)           # this stop belongs on the element before it
             m.d.sync += self.error.eq(ErrorCode.PROTOCOL)
-        if self.pad is None:
-            with m.Elif(pads | (i.valid & unfinished)):
-                m.d.comb += bad.eq(1)
-                m.d.sync += self.error.eq(ErrorCode.SHAPE)
+        # Padding cannot repeat a position that is empty.
+        with m.Elif(pads | (i.valid & unfinished) if self.pad is None else i.valid & unfinished & p.empty):
+            m.d.comb += bad.eq(1)
+            m.d.sync += self.error.eq(ErrorCode.SHAPE)
 
         # Both outputs are eager: one that has taken the beat is remembered.
         outs = self.outs
@@ -129,5 +131,5 @@ class Reshape(Unit):
                 with m.If(position & filled):
                     m.d.sync += tail.eq(0)
             with m.Elif(unfinished):
-                m.d.sync += [tail.eq(1), end.eq(p.stop + 1)]
+                m.d.sync += [tail.eq(1), closing.eq(p.stop + 1)]
         return m

@@ -16,10 +16,10 @@ class Zip(Unit):
     Parameters
     ----------
     layouts : at least two :class:`BeatLayout`
-        The members; the output concatenates their data, first lowest. Its ``rows`` are those of the first of the
-        tallest members.
+        The members; the output concatenates their data, first lowest. Its ``rows`` are those of the tallest members.
 
-    Inputs whose stop, empty or done differ raise ``MISALIGNED`` and are not accepted.
+    Inputs whose stop, empty or done differ raise ``MISALIGNED``, equally tall members of different rows (a tuple has
+    one count) raise ``SHAPE``; neither is accepted.
     """
 
     kind = "zip"
@@ -28,8 +28,9 @@ class Zip(Unit):
         if len(layouts) < 2:
             raise ValueError(f"a zip has at least two inputs, not {len(layouts)}")
         self.layouts = tuple(layouts)
-        self.rows_from = max(range(len(layouts)), key=lambda k: (layouts[k].max_rows, -k))
-        joint = BeatLayout(sum(layout.data_width for layout in layouts), layouts[self.rows_from].max_rows)
+        height = max(layout.max_rows for layout in layouts)
+        self.tallest = [k for k, layout in enumerate(layouts) if layout.max_rows == height]
+        joint = BeatLayout(sum(layout.data_width for layout in layouts), height)
         super().__init__(self.layouts, [joint])
 
     @property
@@ -39,17 +40,23 @@ class Zip(Unit):
     def elaborate(self, platform):
         m = Module()
         ins, o, first = self.ins, self.out0, self.in0.payload
-        present, differ = Signal(), Signal()
+        tallest = [ins[k].payload for k in self.tallest]
+        present, differ, uneven = Signal(), Signal(), Signal()
         m.d.comb += [
             present.eq(Cat(i.valid for i in ins).all()),
             differ.eq(Cat(Cat(i.payload.stop, i.payload.empty, i.payload.done)
                           != Cat(first.stop, first.empty, first.done) for i in ins[1:]).any()),
-            o.valid.eq(present & ~differ),
-            o.payload.eq(first),
+            uneven.eq(Cat(t.rows != tallest[0].rows for t in tallest[1:]).any()),
+            o.valid.eq(present & ~differ & ~uneven),
             o.payload.data.eq(Cat(i.payload.data for i in ins)),
-            o.payload.rows.eq(ins[self.rows_from].payload.rows),
+            o.payload.rows.eq(tallest[0].rows),
+            o.payload.stop.eq(first.stop),
+            o.payload.empty.eq(first.empty),
+            o.payload.done.eq(first.done),
         ]
         m.d.comb += [i.ready.eq(o.valid & o.ready) for i in ins]
         with m.If(present & differ):
             m.d.sync += self.error.eq(ErrorCode.MISALIGNED)
+        with m.Elif(present & uneven):
+            m.d.sync += self.error.eq(ErrorCode.SHAPE)
         return m

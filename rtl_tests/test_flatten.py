@@ -1,0 +1,94 @@
+"""Bench of ``step_hw/units/flatten.py`` and its model."""
+
+from functools import cache
+from random import Random
+
+from rtl_tests.harness import Coverage, assert_same_on_both, corner_streams, random_stream
+from rtl_tests.shape_bench import (
+    LAYOUT,
+    Trial,
+    assert_timing,
+    bench,
+    compare_with_model,
+    element,
+    examples,
+    golden,
+    words,
+)
+from step_hw.units.flatten import Flatten
+from step_lang import ops
+
+UNIT = Flatten(LAYOUT)
+BINS = [
+    "empty stream", "single element stream", "bare stop", "starts with bare stop", "bare stop after bare stop",
+    "back to back streams", "in0 blocked", "out0 blocked", "out0 starved", "lo = 0", "lo > 0", "stop up to lo",
+    "stop merged", "stop above hi", "bare stop swallowed", "bare stop fused with the element before",
+    "bare stop swallowed behind an open element", "done behind an open element",
+]
+
+
+def _trial(name, stream, rank, lo, hi, directed=False) -> Trial:
+    [out] = golden(lambda x: ops.flatten(x, lo, hi), [rank], [stream])
+    return Trial(name, {"in0": stream}, {"out0": out}, {"lo": lo, "hi": hi}, directed=directed)
+
+
+@cache
+def trials() -> tuple[Trial, ...]:
+    rng = Random("flatten")
+    made = examples("flatten", lambda example: {"lo": 0, "hi": 1})
+    made.append(_trial("timing", words("1 2 S1 3 S1 4 S2 5 S2 6 7 8 9 S2 D"), 2, 0, 1, directed=True))
+    for rank in (1, 2, 3):
+        for name, stream in corner_streams(rank, lambda: element(rng)).items():
+            made.append(_trial(f"{name}, rank {rank}", stream, rank, 0, rng.randint(1, rank)))
+    for i in range(40):
+        rank = rng.randint(1, 3)
+        lo = rng.randint(0, rank - 1)
+        runs = [beat for _ in range(rng.randint(1, 3)) for beat in random_stream(rng, rank, lambda: element(rng), 3)]
+        made.append(_trial(f"random {i}", runs, rank, lo, rng.randint(lo + 1, rank)))
+    return tuple(made)
+
+
+def _cover(coverage: Coverage) -> None:
+    for trial in trials():
+        lo, hi = trial.cfg["lo"], trial.cfg["hi"]
+        coverage.hit("lo > 0" if lo else "lo = 0")
+        open_ = False
+        for beat in trial.inputs["in0"]:
+            kept = beat.stop > hi or 0 < beat.stop <= lo or (lo > 0 and beat.stop > 0)
+            if beat.done:
+                coverage.hit_if_declared(["done behind an open element"] if open_ else [])
+            elif beat.stop > 0:
+                coverage.hit("stop up to lo" if beat.stop <= lo else "stop merged" if beat.stop <= hi else "stop above hi")
+                if beat.empty and not kept:
+                    coverage.hit("bare stop swallowed")
+                    coverage.hit_if_declared(["bare stop swallowed behind an open element"] if open_ else [])
+                elif beat.empty and open_:
+                    coverage.hit("bare stop fused with the element before")
+            if not (beat.empty and not beat.done and not kept):
+                open_ = not beat.empty and beat.stop > 0 and not kept
+
+
+@cache
+def results(simulator: str):
+    coverage = Coverage("flatten", BINS)
+    found = bench(simulator, UNIT, trials(), coverage)
+    _cover(coverage)
+    coverage.check()
+    return found
+
+
+def test_streams_against_the_interpreter(simulator):
+    results(simulator)
+
+
+def test_same_cycles_on_both(both_simulators):
+    assert_same_on_both(*map(results, both_simulators))
+
+
+def test_latency_and_interval(simulator):
+    [result] = [result for result in results(simulator) if result.name == "timing/0"]
+    assert_timing("flatten", result)
+
+
+def test_model_has_the_same_cycles(simulator):
+    compare_with_model(simulator, UNIT, trials())

@@ -1,0 +1,121 @@
+"""Bench of ``step_hw/units/zip.py`` and its model: a tile, a scalar and a tile again."""
+
+from functools import cache
+from random import Random
+
+import pytest
+
+from rtl_tests.harness import (
+    Beat,
+    Coverage,
+    assert_same_on_both,
+    beats,
+    corner_streams,
+    from_beats,
+    random_stream,
+    to_beats,
+)
+from rtl_tests.harness.beats import streams_of
+from rtl_tests.shape_bench import LAYOUT, Trial, assert_timing, bench, compare_with_model
+from step_hw.beat import BeatLayout
+from step_hw.unit import ErrorCode
+from step_hw.units.zip import Zip
+from step_lang import ops
+from step_lang.types import Tile, Tuple, int8, scalar, u32
+from step_lang.worked_examples import WorkedExample
+
+TILE, SCALAR = Tile(2, 2, int8), scalar(u32)
+TYPES = (TILE, SCALAR, TILE)
+UNIT = Zip([LAYOUT, BeatLayout(32), LAYOUT])
+BINS = [
+    "empty stream", "single element stream", "bare stop", "starts with bare stop", "bare stop after bare stop",
+    "back to back streams", "in0 blocked", "in1 blocked", "in2 blocked", "out0 blocked", "out0 starved",
+    "one row", "two rows",
+]
+
+
+def _members(skeleton: list[Beat], rng: Random) -> list[list[Beat]]:
+    """Three streams with the stops of ``skeleton``; the tiles of a tuple have the same count of rows."""
+    made: list[list[Beat]] = [[], [], []]
+    for beat in skeleton:
+        rows = rng.randint(1, 2)
+        for member, type_ in zip(made, TYPES):
+            if beat.empty:
+                member.append(beat)
+            elif type_ == TILE:
+                member.append(Beat(rng.getrandbits(16 * rows), rows, beat.stop))
+            else:
+                member.append(Beat(rng.getrandbits(32), 1, beat.stop))
+    return made
+
+
+def _trial(name, skeleton, rank, rng, directed=False) -> Trial:
+    members = _members(skeleton, rng)
+    _, operator = WorkedExample("zip", "zip", (), (rank, rank), ops.zip, (), ((4,) * (rank + 1),) * 2).build()
+    expected: list[Beat] = []
+    for runs in zip(*map(streams_of, members)):
+        x, y, z = (from_beats(run, type_, rank) for run, type_ in zip(runs, TYPES))
+        [pair] = operator.interpret(None, [x, y])
+        [outer] = operator.interpret(None, [pair, z])
+        expected += to_beats(outer, Tuple((Tuple((TILE, SCALAR)), TILE)))
+    return Trial(name, {f"in{k}": stream for k, stream in enumerate(members)}, {"out0": expected}, directed=directed)
+
+
+def _wrong(name, streams, given, error=ErrorCode.MISALIGNED) -> Trial:
+    inputs = {f"in{k}": beats(text, rows=rows) for k, (text, rows) in enumerate(streams)}
+    joined = [b if b.empty else b._replace(data=b.data | b.data << 32 | b.data << 64) for b in beats(given, rows=2)]
+    return Trial(name, inputs, {"out0": joined}, error=error, directed=True)
+
+
+@cache
+def trials() -> tuple[Trial, ...]:
+    rng = Random("zip")
+    made = [_trial("timing", beats("1 2 3 S1 S1 4 5 S1 6 7 S2 D"), 2, rng, directed=True)]
+    for rank in (0, 2):
+        for name, stream in corner_streams(rank, Beat).items():
+            made.append(_trial(f"{name}, rank {rank}", stream, rank, rng))
+    for i in range(30):
+        rank = rng.randint(0, 3)
+        runs = [beat for _ in range(rng.randint(1, 3)) for beat in random_stream(rng, rank, Beat, 3)]
+        made.append(_trial(f"random {i}", runs, rank, rng))
+    made += [
+        _wrong("stops differ", [("1 2 S1 D", 2), ("1 2 S1 D", 1), ("1 2 S2 D", 2)], "1"),
+        _wrong("one is bare", [("1 S1 2 S1 D", 2), ("1 S1 S1 D", 1), ("1 S1 2 S1 D", 2)], "1 S1"),
+        _wrong("one ends early", [("1 2 D", 2), ("1 D", 1), ("1 2 D", 2)], "1"),
+        _wrong("first ends early", [("1 D", 2), ("1 2 D", 1), ("1 2 D", 2)], "1"),
+        _wrong("rows differ", [("1 2 D", 2), ("1 2 D", 1), ("1 2 D", 1)], "", ErrorCode.SHAPE),
+    ]
+    return tuple(made)
+
+
+@cache
+def results(simulator: str):
+    coverage = Coverage("zip", BINS)
+    found = bench(simulator, UNIT, trials(), coverage)
+    for result in found:
+        for beat in result.beats["out0"]:
+            coverage.hit_if_declared([{0: "", 1: "one row", 2: "two rows"}[beat.rows]])
+    coverage.check()
+    return found
+
+
+def test_streams_against_the_interpreter(simulator):
+    results(simulator)
+
+
+def test_same_cycles_on_both(both_simulators):
+    assert_same_on_both(*map(results, both_simulators))
+
+
+def test_latency_and_interval(simulator):
+    [result] = [result for result in results(simulator) if result.name == "timing/0"]
+    assert_timing("zip", result)
+
+
+def test_model_has_the_same_cycles(simulator):
+    compare_with_model(simulator, UNIT, trials())
+
+
+def test_a_zip_has_two_inputs():
+    with pytest.raises(ValueError, match="at least two inputs, not 1"):
+        Zip([LAYOUT])

@@ -18,7 +18,7 @@ def random_tensors(program: Program, seed: int = 0, spread: dict[str, float] | N
     for tensor in sorted({t for op in program.operators for t in op.tensors_read}, key=lambda tensor: tensor.name):
         generator = np.random.default_rng([seed, zlib.crc32(tensor.name.encode())])
         if tensor.dtype.is_float:
-            values = generator.standard_normal(tensor.shape) * (spread or {}).get(tensor.name, 1.0)
+            values: np.ndarray = generator.standard_normal(tensor.shape) * (spread or {}).get(tensor.name, 1.0)
         else:
             values = generator.integers(0 if tensor.dtype.name in ("u32", "bool") else -8, 8, tensor.shape)
         tensors[tensor.name] = values.astype(tensor.dtype.numpy)

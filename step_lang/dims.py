@@ -1,30 +1,45 @@
 """Dimensions: static (an int), dynamic-regular (a SymPy symbol), ragged (a symbol that absorbs).
 
 Shapes are tuples of dimensions, outermost first. Any expression that contains a ragged dimension is a new ragged
-symbol; the functions here take a ``fresh`` callable that makes one (a program's `Program.fresh_ragged`).
+symbol; the functions here take a ``fresh`` callable that makes one (from `Program.fresh_ragged`).
 """
 
 from __future__ import annotations
 
-from typing import Callable, Iterable, Sequence, Union
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 import sympy
 
 from .errors import BadParameter
 
 __all__ = [
-    "Dim", "Shape", "Ragged", "dynamic", "ragged", "as_dim", "as_shape", "is_ragged", "is_static", "dims_equal",
-    "shapes_equal", "product", "ceil_div", "elements", "count_symbol", "format_shape",
+    "Dim",
+    "Ragged",
+    "Shape",
+    "as_dim",
+    "as_shape",
+    "ceil_div",
+    "count_symbol",
+    "dims_equal",
+    "dynamic",
+    "elements",
+    "format_shape",
+    "is_ragged",
+    "is_static",
+    "product",
+    "ragged",
+    "shapes_equal",
 ]
 
-Dim = Union[int, sympy.Expr]
-Shape = tuple[Dim, ...]
+Dim: TypeAlias = int | sympy.Expr
+Shape: TypeAlias = tuple[Dim, ...]
 
 
 class Ragged(sympy.Symbol):
     """A dimension with many values at run time."""
 
-    def __new__(cls, name: str) -> "Ragged":
+    def __new__(cls, name: str) -> Ragged:
         return super().__new__(cls, name, integer=True, nonnegative=True)
 
 
@@ -49,7 +64,7 @@ def as_dim(value: object) -> Dim:
     if isinstance(value, bool):
         raise BadParameter(f"dimension: {value!r} vs a non-negative int or a SymPy expression")
     if isinstance(value, sympy.Integer) or (not isinstance(value, sympy.Basic) and hasattr(value, "__index__")):
-        number = int(value)  # type: ignore[call-overload]
+        number = int(value)
         if number < 0:
             raise BadParameter(f"dimension: {number} vs a non-negative int")
         return number

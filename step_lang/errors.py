@@ -7,10 +7,26 @@ import os
 from typing import Any
 
 __all__ = [
-    "StepError", "ShapeMismatch", "TypeMismatch", "TileDoesNotDivide", "ViewOutOfRange", "UnusedStream",
-    "UnconnectedStream", "UnknownFunction", "BadParameter", "ProgramError", "TensorError", "MisalignedStreams",
-    "StreamProtocolError", "HardwareTooSmall", "ConfigError", "CalibrationError", "SimulatorError", "BuildError",
-    "DeadlockError", "RtlError",
+    "BadParameter",
+    "BuildError",
+    "CalibrationError",
+    "ConfigError",
+    "DeadlockError",
+    "HardwareTooSmall",
+    "MisalignedStreams",
+    "ProgramError",
+    "RtlError",
+    "ShapeMismatch",
+    "SimulatorError",
+    "StepError",
+    "StreamProtocolError",
+    "TensorError",
+    "TileDoesNotDivide",
+    "TypeMismatch",
+    "UnconnectedStream",
+    "UnknownFunction",
+    "UnusedStream",
+    "ViewOutOfRange",
 ]
 
 
@@ -32,7 +48,7 @@ class StepError(Exception):
         self.fix = fix
         super().__init__(str(self))
 
-    def at(self, operator: Any) -> "StepError":
+    def at(self, operator: Any) -> StepError:
         """The same error placed at ``operator``, unless it already has a place (functions do not know theirs)."""
         if self.operator is None:
             self.operator = operator

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import sympy
@@ -16,7 +17,7 @@ from .stream import Stream
 from .tokens import Buffer, Data, TokenStream, data_length
 from .types import BufferRef, Selector, Tile, Tuple, Type
 
-__all__ = ["interpret", "Result", "Context", "extents", "measure_symbols", "check_tensors"]
+__all__ = ["Context", "Result", "check_tensors", "extents", "interpret", "measure_symbols"]
 
 
 @dataclass
@@ -64,14 +65,14 @@ class Result:
 
 
 def interpret(program: Program, tensors: Mapping[str, np.ndarray], inputs: Mapping[str, Any] | None = None,
-              numerics: Numerics = Numerics(), symbols: Mapping[Any, int] | None = None,
+              numerics: Numerics | None = None, symbols: Mapping[Any, int] | None = None,
               arbitration: Mapping[str, Sequence[int]] | None = None, keep_streams: bool = True) -> Result:
     """Run ``program`` on ``tensors`` (by name, dtype the numpy dtype of the declared one).
 
     Parameters
     ----------
     inputs : values of input streams by name: a `TokenStream` or nested lists.
-    numerics : numeric parameters of the hardware that is to be matched.
+    numerics : numeric parameters of the hardware that is to be matched (None: the defaults).
     symbols : run-time values of dynamic dimensions that the caller claims; checked like any other.
     arbitration : recorded grants by operator name, to be replayed.
     keep_streams : keep every stream's tokens in the result.
@@ -81,7 +82,7 @@ def interpret(program: Program, tensors: Mapping[str, np.ndarray], inputs: Mappi
     """
     program.check()
     contents = check_tensors(program, tensors)
-    ctx = Context(numerics, contents, dict(inputs or {}), dict(arbitration or {}))
+    ctx = Context(numerics or Numerics(), contents, dict(inputs or {}), dict(arbitration or {}))
     values: dict[str, TokenStream] = {}
     rows: dict[str, dict[str, int]] = {}
     for operator in program.topological():
@@ -93,7 +94,7 @@ def interpret(program: Program, tensors: Mapping[str, np.ndarray], inputs: Mappi
                     raise StreamProtocolError(f"stream '{stream.name}': rank {tokens.rank} vs {stream.rank}")
                 values[stream.name] = tokens.check()
         except StepError as error:
-            raise error.at(operator)
+            raise error.at(operator) from None
         rows[operator.name] = {
             "offchip_read_bytes": ctx.offchip_read_bytes - before[0],
             "offchip_write_bytes": ctx.offchip_write_bytes - before[1], "flops": ctx.flops - before[2]}
@@ -184,7 +185,7 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
                     bound[count_symbol(prefix)] = _count(tokens, level)
                 continue
             sizes, certain = extents(tokens, level)
-            for size in np.unique(sizes[certain]).tolist():
+            for size in dict.fromkeys(sizes[certain].tolist()):
                 if isinstance(dim, int):
                     if size != dim:
                         _fail(stream, level, dim, size)
@@ -205,7 +206,7 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
         except StepError as error:
             error.message = f"stream '{stream.name}': {error.message}"
             error.operator = None
-            raise error.at(stream.producer)
+            raise error.at(stream.producer) from None
     return dict(sorted(bound.items(), key=lambda item: item[0].name))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import sympy
 
@@ -74,7 +75,7 @@ class Operator(ABC):
         try:
             results = self.infer()
         except StepError as error:
-            raise error.at(self)
+            raise error.at(self) from None
         # Only an operator that checked out becomes part of the program.
         self.program._names.add(self.name)
         self.program.operators.append(self)
@@ -90,10 +91,10 @@ class Operator(ABC):
         """Type and shape of each output, after checking inputs and parameters."""
 
     @abstractmethod
-    def interpret(self, ctx: "Context", inputs: list["TokenStream"]) -> list["TokenStream"]:
+    def interpret(self, ctx: Context, inputs: list[TokenStream]) -> list[TokenStream]:
         """Output token streams for input token streams."""
 
-    def check(self) -> None:
+    def check(self) -> None:  # noqa: B027  (most operators have nothing to add)
         """Whole-program checks of this operator."""
 
     # Costs, SPEC section 5

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from .dims import Ragged
 from .errors import BadParameter, ProgramError, TensorError, TileDoesNotDivide, UnconnectedStream, UnusedStream
@@ -37,7 +38,7 @@ def caller_source() -> str:
 class Tensor:
     """A named off-chip tensor of ``shape`` (rows, cols); tiles of its grid are numbered row-major."""
 
-    program: "Program"
+    program: Program
     name: str
     shape: tuple[int, int]
     dtype: DType
@@ -48,7 +49,7 @@ class Tensor:
     def nbytes(self) -> int:
         return self.shape[0] * self.shape[1] * self.dtype.bytes
 
-    def grid(self, tile: Tile, operator: "Operator | None" = None) -> tuple[int, int]:
+    def grid(self, tile: Tile, operator: Operator | None = None) -> tuple[int, int]:
         """Rows and columns of tiles. Raises `TileDoesNotDivide`."""
         if not tile.is_static or self.shape[0] % tile.rows or self.shape[1] % tile.cols:
             raise TileDoesNotDivide(
@@ -73,23 +74,23 @@ class Program:
     tensors : off-chip tensors by name, in order of creation.
     """
 
-    _active: list["Program"] = []
+    _active: list[Program] = []
 
     def __init__(self, name: str):
         if not isinstance(name, str) or not name.isidentifier():
             raise BadParameter(f"program name: {name!r} vs an identifier", source=caller_source())
         self.name = name
         self.source = caller_source()
-        self.operators: list["Operator"] = []
+        self.operators: list[Operator] = []
         self.tensors: dict[str, Tensor] = {}
         self._counts: dict[str, int] = {}
         self._names: set[str] = set()
-        self._ragged = 0
+        self._ragged: dict[Hashable, Ragged] = {}
         self._source_override: list[str] = []
 
     # Building
 
-    def __enter__(self) -> "Program":
+    def __enter__(self) -> Program:
         Program._active.append(self)
         return self
 
@@ -97,7 +98,7 @@ class Program:
         Program._active.remove(self)
 
     @staticmethod
-    def current() -> "Program":
+    def current() -> Program:
         """The program of the innermost ``with`` block. Raises `ProgramError` outside of any."""
         if not Program._active:
             raise ProgramError("operator outside of a program: none active vs one needed", source=caller_source(),
@@ -129,12 +130,14 @@ class Program:
         finally:
             self._source_override.pop()
 
-    def fresh_ragged(self) -> Ragged:
-        """A new ragged dimension, for what a ragged dimension absorbs."""
-        self._ragged += 1
-        return Ragged(f"r.{self._ragged}")
+    def fresh_ragged(self, key: Hashable) -> Ragged:
+        """A new ragged dimension, for what a ragged dimension absorbs. ``key`` says what it is (operation, parameters,
+        shape): asked for the same again, it is the same, so that streams treated alike still agree."""
+        if key not in self._ragged:
+            self._ragged[key] = Ragged(f"r.{len(self._ragged) + 1}")
+        return self._ragged[key]
 
-    def _add(self, operator: "Operator", name: str | None) -> None:
+    def _add(self, operator: Operator, name: str | None) -> None:
         """Register ``operator`` and give it its name and source."""
         operator.source = self._source_override[-1] if self._source_override else caller_source()
         if name is None:
@@ -158,7 +161,7 @@ class Program:
         """All streams, in order of creation."""
         return [stream for operator in self.operators for stream in operator.outputs]
 
-    def operator(self, name: str) -> "Operator":
+    def operator(self, name: str) -> Operator:
         """The operator of that name. Raises `ProgramError`."""
         for operator in self.operators:
             if operator.name == name:
@@ -187,9 +190,9 @@ class Program:
                             f"tensor '{tensor.name}': written here vs read by {other.kind} '{other.name}' "
                             f"({other.source})", operator=operator, fix="store to a tensor of its own")
 
-    def topological(self) -> list["Operator"]:
+    def topological(self) -> list[Operator]:
         """Operators, producers before consumers; feedback edges (``Operator.breaks_cycle``) do not count."""
-        order: list["Operator"] = []
+        order: list[Operator] = []
         placed: set[int] = set()
         pending = list(self.operators)
         while pending:

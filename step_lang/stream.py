@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .dims import Shape, as_shape, elements, format_shape, is_static
 from .errors import ProgramError, ShapeMismatch
@@ -28,14 +29,14 @@ class Stream:
     inferred_shape : the shape before `assume`.
     """
 
-    def __init__(self, producer: "Operator", index: int, name: str, type: Type, shape: Shape, optional: bool = False):
+    def __init__(self, producer: Operator, index: int, name: str, type: Type, shape: Shape, optional: bool = False):
         self.producer = producer
         self.index = index
         self.name = name
         self.type = type
         self.shape: Shape = tuple(shape)
         self.inferred_shape = self.shape
-        self.consumers: list["Operator"] = []
+        self.consumers: list[Operator] = []
         self.optional = optional
 
     @property
@@ -60,7 +61,7 @@ class Stream:
         """``||X|| * |x|``, a SymPy expression."""
         return self.elements * self.type.nbytes
 
-    def assume(self, shape: Sequence) -> "Stream":
+    def assume(self, shape: Sequence) -> Stream:
         """Replace the stream's dimensions by what the author knows, and return the stream.
 
         The interpreter and the RTL test bench check the claim at run time. Must precede every use of the stream.

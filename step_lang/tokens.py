@@ -11,8 +11,9 @@ The data of a token stream holds its elements, in order, bare stops left out:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Iterable, Sequence, Union
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +21,27 @@ from .errors import StreamProtocolError, TensorError
 from .types import BufferRef, Selector, Tile, Tuple, Type, int32, scalar
 
 __all__ = [
-    "TokenStream", "Buffer", "Data", "parse_tokens", "format_tokens", "pass_stops", "data_length", "data_take",
-    "data_concat", "data_equal", "data_nbytes", "data_empty", "data_pack", "data_type", "data_from_values",
+    "Buffer",
+    "Data",
+    "TokenStream",
+    "data_concat",
+    "data_empty",
+    "data_equal",
+    "data_from_values",
+    "data_length",
+    "data_nbytes",
+    "data_pack",
+    "data_take",
+    "data_type",
+    "format_tokens",
+    "parse_tokens",
+    "pass_stops",
 ]
 
-Data = Union[np.ndarray, list, tuple]
+Data = Any
+"""Elements, in one of the forms above."""
+
+_INT = scalar(int32)
 
 
 # Data
@@ -195,11 +212,11 @@ class TokenStream:
         """Number of elements."""
         return len(self.stop) - int(self.empty.sum())
 
-    def with_data(self, data: Data) -> "TokenStream":
+    def with_data(self, data: Data) -> TokenStream:
         """The same stops around other elements."""
         return TokenStream(self.rank, self.stop, self.empty, data)
 
-    def same_stops(self, other: "TokenStream") -> bool:
+    def same_stops(self, other: TokenStream) -> bool:
         return np.array_equal(self.stop, other.stop) and np.array_equal(self.empty, other.empty)
 
     def __eq__(self, other: object) -> bool:
@@ -210,7 +227,7 @@ class TokenStream:
         text = format_tokens(self)
         return text if len(text) <= 200 else f"{text[:190]}... ({len(self)} beats)"
 
-    def check(self) -> "TokenStream":
+    def check(self) -> TokenStream:
         """Raise `StreamProtocolError` unless the tokens follow the rules; return the stream."""
         def fail(i: int, what: str) -> None:
             raise StreamProtocolError(f"beat {i} (stop {int(self.stop[i])}): {what}")
@@ -236,7 +253,7 @@ class TokenStream:
     # Nested lists
 
     @classmethod
-    def from_nested(cls, nested: Any, rank: int, type_: Type = scalar(int32)) -> "TokenStream":
+    def from_nested(cls, nested: Any, rank: int, type_: Type = _INT) -> TokenStream:
         """Tokens of ``nested``, lists nested ``rank + 1`` deep with element values inside (see `data_from_values`).
 
         An empty list at level k is a bare ``S_k`` (``S_{k+s}`` where more closes with it); at the outermost level it
@@ -307,7 +324,7 @@ def pass_stops(shape: Sequence[int]) -> np.ndarray:
 _TOKEN = re.compile(r"\{[^}]*\}|\S+")
 
 
-def parse_tokens(text: str, rank: int | None = None, type_: Type = scalar(int32)) -> TokenStream:
+def parse_tokens(text: str, rank: int | None = None, type_: Type = _INT) -> TokenStream:
     """Parse ``"1 2 S1 S1 3 S2 D"``: numbers (``{0,2}`` for selectors), stops, done.
 
     ``rank`` is needed where the stream is empty; elsewhere it is the last stop's level. Raises `StreamProtocolError`.
@@ -363,4 +380,4 @@ def format_tokens(tokens: TokenStream) -> str:
             words.append(show(next(values)))
         if stop:
             words.append(f"S{stop}")
-    return " ".join(words + ["D"])
+    return " ".join([*words, "D"])

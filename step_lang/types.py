@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Union
 
 import ml_dtypes
 import numpy as np
@@ -13,8 +12,22 @@ from .dims import Dim, Shape, as_dim, as_shape, dims_equal, elements, format_sha
 from .errors import BadParameter
 
 __all__ = [
-    "DType", "bf16", "fp16", "fp32", "int8", "int32", "u32", "bool_", "DTYPES", "Tile", "Selector", "BufferRef", "Tuple",
-    "Type", "types_equal", "scalar",
+    "DTYPES",
+    "BufferRef",
+    "DType",
+    "Selector",
+    "Tile",
+    "Tuple",
+    "Type",
+    "bf16",
+    "bool_",
+    "fp16",
+    "fp32",
+    "int8",
+    "int32",
+    "scalar",
+    "types_equal",
+    "u32",
 ]
 
 
@@ -104,7 +117,7 @@ class Selector:
 class BufferRef:
     """A read-only reference to on-chip memory that holds a tensor of ``shape`` of ``tile`` elements."""
 
-    tile: "Type"
+    tile: Type
     shape: Shape
 
     def __post_init__(self) -> None:
@@ -128,7 +141,7 @@ class BufferRef:
 class Tuple:
     """Several values that travel together."""
 
-    members: tuple["Type", ...]
+    members: tuple[Type, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "members", tuple(self.members))
@@ -143,7 +156,7 @@ class Tuple:
         return "(" + ", ".join(map(str, self.members)) + ")"
 
 
-Type = Union[Tile, Selector, BufferRef, Tuple]
+Type = Tile | Selector | BufferRef | Tuple
 
 
 def scalar(dtype: DType) -> Tile:

@@ -38,8 +38,8 @@ class WorkedExample:
         return [parse_tokens(text, rank) for text, rank in zip(self.inputs, self.ranks)]
 
     def build(self) -> tuple[Program, Operator]:
-        """A program that applies the operator to input streams ``x0``, ``x1``, ..; and the operator. Its outputs are not
-        consumed: the program is to be run operator by operator."""
+        """A program that applies the operator to input streams ``x0``, ``x1``, ..; and the operator. Its outputs are
+        not consumed: the program is to be run operator by operator."""
         shapes = self.shapes or tuple(
             tuple(ragged(f"d{i}_{k}") for k in range(rank, -1, -1)) for i, rank in enumerate(self.ranks))
         with Program(self.kind) as program:
@@ -73,7 +73,8 @@ EXAMPLES: tuple[WorkedExample, ...] = (
     WorkedExample("reshape_done_inside_chunk", "reshape", ("1 2 3 D",), (0,),
                   lambda x: ops.reshape(x, 2, pad=9), ("1 2 S1 3 9 S1 D", "0 0 S1 0 1 S1 D")),
     WorkedExample("reshape_dim_1", "reshape", ("1 2 S1 3 4 S1 5 6 S1 7 8 S2 D",), (2,),
-                  lambda x: ops.reshape(x, 2, dim=1), ("1 2 S1 3 4 S2 5 6 S1 7 8 S3 D", "0 0 S1 0 0 S2 0 0 S1 0 0 S3 D"),
+                  lambda x: ops.reshape(x, 2, dim=1),
+                  ("1 2 S1 3 4 S2 5 6 S1 7 8 S3 D", "0 0 S1 0 0 S2 0 0 S1 0 0 S3 D"),
                   shapes=((1, 4, 2),)),
     WorkedExample("reshape_dim_1_padded", "reshape", ("1 2 S1 3 4 S1 5 6 S2 D",), (2,),
                   lambda x: ops.reshape(x, 2, dim=1, pad=0),

@@ -94,7 +94,7 @@ class Function(ABC):
         return types  # type: ignore[return-value]
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.params == other.params  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.params == other.params
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, tuple(self.params.items())))

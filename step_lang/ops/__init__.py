@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from typing import Any
 
 from ..operator import Operator
 
@@ -28,3 +29,8 @@ for _info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
     for _name in _module.__all__:
         globals()[_name] = getattr(_module, _name)
         __all__.append(_name)
+
+
+def __getattr__(name: str) -> Any:
+    # Names are set above, from the files; this tells type checkers that there are more than they see.
+    raise AttributeError(f"no operator {name!r}; there are {', '.join(sorted(CLASSES))}")

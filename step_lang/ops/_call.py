@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import sympy
@@ -15,7 +16,7 @@ from ..stream import Stream
 from ..tokens import Data, data_type
 from ..types import Type
 
-__all__ = ["CallOperator", "MAX_ELEMENTS_AT_ONCE", "one"]
+__all__ = ["MAX_ELEMENTS_AT_ONCE", "CallOperator", "one"]
 
 MAX_ELEMENTS_AT_ONCE = 1 << 22
 """Tile elements given to a function at once, so that intermediate results stay in a few hundred megabytes."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Any
 
 import numpy as np
 import sympy
@@ -68,7 +69,7 @@ class FoldOperator(CallOperator):
         """Sort elements into groups. Raises `StreamProtocolError` where inner stops are not where they must be."""
         top = self.rank + self.inner
         closes = tokens.stop >= top
-        group = (np.cumsum(closes) - closes)[~tokens.empty]
+        group: np.ndarray = (np.cumsum(closes) - closes)[~tokens.empty]
         sizes = np.bincount(group, minlength=int(closes.sum())).astype(np.int64)
         within = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         position, step = within % self.positions, within // self.positions
@@ -83,7 +84,8 @@ class FoldOperator(CallOperator):
         if len(wrong):
             i = int(wrong[0])
             raise StreamProtocolError(f"element {i}: stop {int(actual[i])} vs {int(expected[i])} at position "
-                                      f"{int(position[i])} of inner shape {format_shape(self.inner_shape)}", operator=self)
+                                      f"{int(position[i])} of inner shape {format_shape(self.inner_shape)}",
+                                      operator=self)
         if (sizes % self.positions).any() or (tokens.empty & (tokens.stop <= self.inner)).any():
             raise StreamProtocolError(f"an incomplete inner tensor vs inner shape {format_shape(self.inner_shape)}",
                                       operator=self)

@@ -11,7 +11,7 @@ from ..operator import Operator
 from ..program import Tensor
 from ..types import Tile, Type
 
-__all__ = ["tile_of", "grid_tiles"]
+__all__ = ["grid_tiles", "tile_of"]
 
 
 def tile_of(operator: Operator, tensor: Tensor, tile: Any) -> Tile:

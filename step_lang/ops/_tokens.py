@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -42,5 +42,5 @@ def require_same_stops(inputs: Sequence[TokenStream], names: Sequence[str]) -> N
         differ = np.flatnonzero((first.stop[:length] != tokens.stop[:length])
                                 | (first.empty[:length] != tokens.empty[:length]))
         i = int(differ[0]) if len(differ) else length
-        raise MisalignedStreams(f"beat {i}: {show_beat(first, i)} on '{names[0]}' vs {show_beat(tokens, i)} on '{name}'",
-                                fix="make both streams' stops agree")
+        raise MisalignedStreams(f"beat {i}: {show_beat(first, i)} on '{names[0]}' vs {show_beat(tokens, i)} on "
+                                f"'{name}'", fix="make both streams' stops agree")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..errors import BadParameter, ViewOutOfRange
 from ..operator import Operator, static_shape
 
-__all__ = ["check_view", "view_indices", "row_major"]
+__all__ = ["check_view", "row_major", "view_indices"]
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:

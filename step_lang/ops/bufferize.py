@@ -34,7 +34,7 @@ class Bufferize(Operator):
                                fix="promote the stream, or buffer fewer dimensions")
         inner = stream.shape[len(stream.shape) - self.rank:]
         if any(is_ragged(dim) for dim in inner[1:]):
-            raise ShapeMismatch(f"buffered dimensions {format_shape(inner)}: a ragged inner one vs ragged outermost only",
+            raise ShapeMismatch(f"buffered dimensions {format_shape(inner)}: a ragged inner one vs only the outermost",
                                 operator=self, fix="flatten the ragged dimensions first, or assume them regular")
         return [(BufferRef(stream.type, inner), stream.shape[:len(stream.shape) - self.rank])]
 
@@ -42,7 +42,8 @@ class Bufferize(Operator):
         tokens = inputs[0]
         ends = np.flatnonzero(tokens.stop >= self.rank)
         index = np.cumsum(~tokens.empty)  # elements up to and with each beat
-        buffers, start, taken = [], 0, 0
+        buffers: list[Buffer] = []
+        start = taken = 0
         for end in ends.tolist():
             stops = tokens.stop[start:end + 1][~tokens.empty[start:end + 1]].copy()
             if len(stops):
@@ -56,8 +57,9 @@ class Bufferize(Operator):
                             buffers)]
 
     def onchip(self) -> Any:
-        element = self.inputs[0].type.nbytes
-        return element + 2 * elements(self.output.type.shape) * element
+        element, type_ = self.inputs[0].type.nbytes, self.output.type
+        assert isinstance(type_, BufferRef)
+        return element + 2 * elements(type_.shape) * element
 
     def describe(self) -> str:
         return f"rank {self.rank}"

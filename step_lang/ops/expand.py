@@ -32,9 +32,9 @@ class Expand(Operator):
             raise BadParameter(f"rank: {self.rank} vs the reference's rank {ref.rank}", operator=self)
         expected = ref.shape[:len(ref.shape) - self.rank] + (1,) * self.rank
         if not shapes_equal(stream.shape, expected):
-            raise ShapeMismatch(f"shape of '{stream.name}': {format_shape(stream.shape)} vs {format_shape(expected)} for "
-                                f"reference '{ref.name}' {format_shape(ref.shape)} and rank {self.rank}", operator=self,
-                                fix="repeat(stream, 1) adds inner dimensions of 1")
+            raise ShapeMismatch(f"shape of '{stream.name}': {format_shape(stream.shape)} vs {format_shape(expected)} "
+                                f"for reference '{ref.name}' {format_shape(ref.shape)} and rank {self.rank}",
+                                operator=self, fix="repeat(stream, 1) adds inner dimensions of 1")
         return [(stream.type, ref.shape)]
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:

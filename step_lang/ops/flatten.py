@@ -32,8 +32,9 @@ class Flatten(Operator):
         if not self.lo < self.hi <= stream.rank:
             raise BadParameter(f"dimensions: {self.lo}..{self.hi} vs 0..{stream.rank}, min below max", operator=self)
         shape, top, bottom = stream.shape, stream.rank - self.hi, stream.rank - self.lo
-        merged = product(shape[top:bottom + 1], self.program.fresh_ragged)
-        return [(stream.type, shape[:top] + (merged,) + shape[bottom + 1:])]
+        key = (self.kind, self.lo, self.hi, shape)
+        merged = product(shape[top:bottom + 1], lambda: self.program.fresh_ragged(key))
+        return [(stream.type, (*shape[:top], merged, *shape[bottom + 1:]))]
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
         tokens = inputs[0]

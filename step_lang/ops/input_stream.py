@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from ..dims import Shape, as_shape
 from ..errors import BadParameter, StepError, TensorError, TypeMismatch
@@ -41,7 +42,7 @@ class InputStream(Operator):
             try:
                 given = TokenStream.from_nested(given, self.outputs[0].rank, self.type)
             except StepError as error:
-                raise error.at(self)
+                raise error.at(self) from None
             except (TypeError, ValueError) as error:
                 raise TensorError(f"values of input stream: {error} vs lists nested {self.outputs[0].rank + 1} deep of "
                                   f"{self.type}", operator=self) from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ..operator import Operator
 from ..program import Tensor
 from ..stream import Stream
 from ..tokens import TokenStream, data_nbytes, data_take, pass_stops
-from ..types import Tile, Type
+from ..types import Type
 from ._offchip import grid_tiles, tile_of
 from ._tokens import passes
 from ._views import check_view, view_indices
@@ -37,7 +38,7 @@ class LinearOffchipLoad(Operator):
         return self.inputs[0] if self.inputs else None
 
     def infer(self) -> list[tuple[Type, Shape]]:
-        self.tile: Tile = tile_of(self, self.tensor, self.tile)
+        self.tile = tile_of(self, self.tensor, self.tile)
         self.grid = self.tensor.grid(self.tile, self)
         if self.view_shape is None and self.view_stride is not None:
             raise BadParameter(f"stride {self.view_stride!r} without a shape", operator=self, fix="give both")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ class LinearOffchipStore(Operator):
             tile = tile_of(self, self.tensor, self.tile)
             if tile != type_:
                 raise TypeMismatch(f"stored type: {type_} vs {tile}", operator=self)
-        self.tile: Tile = type_
+        self.tile = type_
         self.grid = self.tensor.grid(type_, self)
         size = self.grid[0] * self.grid[1]
         if self.view_shape is None:

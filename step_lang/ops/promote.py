@@ -30,8 +30,8 @@ class Promote(Operator):
         if is_static(outer):
             size = min(1, outer)
         else:
-            size = self.program.fresh_ragged() if is_ragged(outer) else sympy.Min(1, outer)
-        return [(stream.type, (size,) + stream.shape)]
+            size = self.program.fresh_ragged((self.kind, stream.shape)) if is_ragged(outer) else sympy.Min(1, outer)
+        return [(stream.type, (size, *stream.shape))]
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
         tokens = inputs[0]

@@ -26,7 +26,7 @@ class Repeat(Operator):
 
     def infer(self) -> list[tuple[Type, Shape]]:
         self.n = self.positive("n", self.n)
-        return [(self.inputs[0].type, self.inputs[0].shape + (self.n,))]
+        return [(self.inputs[0].type, (*self.inputs[0].shape, self.n))]
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
         tokens = inputs[0]

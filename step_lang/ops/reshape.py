@@ -37,8 +37,8 @@ class Reshape(Operator):
         size, inner = stream.shape[at], stream.shape[at + 1:]
         divides = is_static(size) and size % self.chunk == 0
         if self.dim and not divides and not (self.pad is not None and all(map(is_static, inner))):
-            raise ShapeMismatch(f"dimension {self.dim} of {format_shape(stream.shape)}: {size} vs static and a multiple "
-                                f"of chunk {self.chunk}", operator=self,
+            raise ShapeMismatch(f"dimension {self.dim} of {format_shape(stream.shape)}: {size} vs static and a "
+                                f"multiple of chunk {self.chunk}", operator=self,
                                 fix="choose a chunk that divides it, or give pad where all inner dimensions are static")
         if is_static(size) and not divides and self.pad is None:
             raise ShapeMismatch(f"dimension {self.dim}: {size} vs a multiple of chunk {self.chunk}", operator=self,
@@ -47,8 +47,9 @@ class Reshape(Operator):
             raise TypeMismatch(f"padded type: {stream.type} vs a static tile", operator=self)
         self.inner = int(np.prod(inner)) if all(map(is_static, inner)) else 1
         self.inner_shape = inner
-        chunks = ceil_div(size, self.chunk, self.program.fresh_ragged)
-        shape = stream.shape[:at] + (chunks, self.chunk) + inner
+        key = (self.kind, self.chunk, self.dim, stream.shape)
+        chunks = ceil_div(size, self.chunk, lambda: self.program.fresh_ragged(key))
+        shape = (*stream.shape[:at], chunks, self.chunk, *inner)
         return [(stream.type, shape), (scalar(bool_), shape)]
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
@@ -115,6 +116,7 @@ class Reshape(Operator):
         data = tokens.data
         if flags.any():
             tile = self.inputs[0].type
+            assert isinstance(tile, Tile)
             padding = np.full((1, tile.rows, tile.cols), self.pad).astype(tile.dtype.numpy)
             data = data_concat([data, padding])
         data = data_take(data, np.array([element if i < 0 else i for i in index], dtype=np.int64))

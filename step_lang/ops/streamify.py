@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class Streamify(Operator):
 
     def __init__(self, buffers: Stream, ref: Stream | None, repeat: int | None, shape: Any, stride: Any,
                  name: str | None):
-        self.repeat = repeat
+        self.repeat: Any = repeat
         self.view_shape, self.view_stride = shape, stride
         super().__init__([buffers] if ref is None else [buffers, ref], name)
 
@@ -44,7 +45,7 @@ class Streamify(Operator):
         if self.ref is None:
             self.repeat = self.positive("repeat", self.repeat)
             self.passes_rank = 1
-            outer: Shape = buffers.shape + (self.repeat,)
+            outer: Shape = (*buffers.shape, self.repeat)
         else:
             self.passes_rank = self.ref.rank - buffers.rank
             outer = self.ref.shape
@@ -68,7 +69,7 @@ class Streamify(Operator):
     @property
     def pass_rank(self) -> int:
         """n: dimensions of one pass."""
-        return len(self.inputs[0].type.shape if self.view_shape is None else self.view_shape)
+        return self.output.rank + 1 - (self.ref.rank + 1 if self.ref else self.inputs[0].rank + 2)
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
         buffers = inputs[0]

@@ -7,7 +7,7 @@ __all__ = ["flat", "map_level", "nested_streams", "tensors"]
 
 def tensors(rank: int, longest: int = 4):
     """Lists nested ``rank + 1`` deep of small ints; only the innermost and the outermost may be empty."""
-    strategy = st.integers(-9, 9)
+    strategy: st.SearchStrategy = st.integers(-9, 9)
     for level in range(rank + 1):
         strategy = st.lists(strategy, min_size=0 if level in (0, rank) else 1, max_size=longest)
     return strategy

@@ -1,0 +1,152 @@
+"""Mistakes that concern a program as a whole, and how messages read."""
+
+import pytest
+
+from step_lang import (
+    BadParameter,
+    Program,
+    ProgramError,
+    StepError,
+    TensorError,
+    TileDoesNotDivide,
+    TypeMismatch,
+    UnconnectedStream,
+    UnknownFunction,
+    UnusedStream,
+    ViewOutOfRange,
+    bf16,
+    errors,
+    fn,
+    int32,
+    interpret,
+    ops,
+    scalar,
+)
+
+
+def message(error, make):
+    with pytest.raises(error) as caught:
+        make()
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_message_names_operator_line_values_and_fix():
+    with Program("p") as p:
+        t = p.tensor("weights", (10, 12), bf16)
+
+        def load():
+            ops.linear_offchip_load(t, (4, 4), name="load_w")
+
+        text = message(TileDoesNotDivide, load)
+    line = load.__code__.co_firstlineno + 1
+    assert text.startswith(f"linear_offchip_load 'load_w' (test_errors.py:{line}): tile of tensor 'weights': 4 x 4 does "
+                           "not divide 10 x 12; fix: ")
+    assert p.operators == []
+
+
+def test_every_error_is_a_step_error():
+    for name in errors.__all__:
+        assert issubclass(getattr(errors, name), StepError)
+    assert str(StepError("a: 1 vs 2", source="x/y.py:7", fix="make\nthem equal")) == (
+        "y.py:7: a: 1 vs 2; fix: make them equal")
+
+
+def test_unused_stream():
+    with Program("p") as p:
+        x = ops.input_stream("x", scalar(int32), (4,))
+        ops.repeat(x, 2, name="twice")
+    text = message(UnusedStream, lambda: interpret(p, {}, {"x": [1, 2, 3, 4]}))
+    assert "repeat 'twice'" in text and "used by nobody" in text
+
+
+def test_padding_flags_may_be_unused():
+    with Program("p") as p:
+        data, _ = ops.reshape(ops.input_stream("x", scalar(int32), (3,)), 2, pad=0)
+        ops.linear_offchip_store(data, p.tensor("y", (4, 1), int32))
+    assert interpret(p, {}, {"x": [1, 2, 3]}).tensors["y"].ravel().tolist() == [1, 2, 3, 0]
+
+
+def test_empty_program():
+    with Program("nothing") as p:
+        pass
+    assert "no operators" in message(ProgramError, p.check)
+
+
+def test_streams_and_tensors_of_another_program():
+    with Program("one") as one:
+        x = ops.input_stream("x", scalar(int32), (4,))
+        t = one.tensor("t", (4, 1), int32)
+    with Program("two"):
+        y = ops.input_stream("y", scalar(int32), (4,))
+        assert "'one' vs 'two'" in message(UnconnectedStream, lambda: ops.zip(y, x))
+        assert "'one' vs 'two'" in message(UnconnectedStream, lambda: ops.linear_offchip_store(y, t))
+    assert "outside of a program" in message(ProgramError, lambda: ops.input_stream("z", scalar(int32), (4,)))
+
+
+def test_read_and_written_tensor():
+    with Program("p") as p:
+        t = p.tensor("t", (4, 1), int32)
+        ops.linear_offchip_store(ops.linear_offchip_load(t, (1, 1), name="again"), t)
+    assert "tensor 't': written here vs read by linear_offchip_load 'again'" in message(ProgramError, p.check)
+
+
+def test_names():
+    with Program("p") as p:
+        x = ops.input_stream("x", scalar(int32), (4,))
+        assert "used twice" in message(ProgramError, lambda: ops.repeat(x, 2, name="x"))
+        assert "'a b'" in message(BadParameter, lambda: ops.repeat(x, 2, name="a b"))
+        p.tensor("t", (1, 1), bf16)
+        assert "declared twice" in message(ProgramError, lambda: p.tensor("t", (1, 1), bf16))
+        assert "'repeat_9'" in message(ProgramError, lambda: p.operator("repeat_9"))
+    assert "identifier" in message(BadParameter, lambda: Program("no good"))
+
+
+def test_tensor_declarations():
+    with Program("p") as p:
+        assert "(4, 0)" in message(TensorError, lambda: p.tensor("a", (4, 0), bf16))
+        assert "4 vs (rows, cols)" in message(TensorError, lambda: p.tensor("a", 4, bf16))
+        assert "'float'" in message(TensorError, lambda: p.tensor("a", (4, 4), "float"))
+
+
+def test_views():
+    with Program("p") as p:
+        t = p.tensor("t", (8, 8), bf16)
+
+        def load(**view):
+            return message(StepError, lambda: ops.linear_offchip_load(t, (4, 4), **view))
+
+        assert "indices 0..4 vs tiles of tensor 't' 0..3" in load(shape=(3, 2), stride=(2, 0))
+        assert "indices -1..0" in load(shape=(2,), stride=(-1,))
+        assert "1 sizes vs 2 strides" in load(shape=(2,), stride=(1, 1))
+        assert "without a shape" in load(stride=(1,))
+        assert "0 vs an int of at least 1" in load(shape=(0,))
+        with pytest.raises(ViewOutOfRange):
+            ops.linear_offchip_load(t, (4, 4), shape=(5,))
+        out = p.tensor("out", (8, 8), bf16)
+        tiles = ops.linear_offchip_load(t, (4, 4))
+
+        def store(stream=tiles, tensor=out, **options):
+            return message(StepError, lambda: ops.linear_offchip_store(stream, tensor, **options))
+
+        assert "4 vs 2 positions" in store(shape=(2,))
+        assert "4 tiles vs 2 positions" in store(shape=(2, 2), stride=(0, 1))
+        assert "Tile(4, 4, bf16) vs Tile(2, 2, bf16)" in store(tile=(2, 2))
+        assert "bf16" in store(tensor=p.tensor("ints", (8, 8), int32))
+        assert "'t' vs a tensor" in store(tensor="t")
+
+
+def test_unknown_function():
+    assert "swish" in message(UnknownFunction, lambda: fn.swish())
+    with Program("p"):
+        x = ops.input_stream("x", scalar(int32), (4,))
+        text = message(TypeMismatch, lambda: ops.map(fn.silu(), x))
+    assert text.startswith("map 'map_0' (test_errors.py:")
+
+
+def test_a_rewrite_keeps_the_users_line():
+    with Program("p") as p, p.sourced("user.py:7"):
+        x = ops.input_stream("x", scalar(int32), (4,))
+        assert "(user.py:7)" in message(BadParameter, lambda: ops.repeat(x, 0))
+    assert x.source == "user.py:7"

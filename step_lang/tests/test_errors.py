@@ -41,8 +41,8 @@ def test_message_names_operator_line_values_and_fix():
 
         text = message(TileDoesNotDivide, load)
     line = load.__code__.co_firstlineno + 1
-    assert text.startswith(f"linear_offchip_load 'load_w' (test_errors.py:{line}): tile of tensor 'weights': 4 x 4 does "
-                           "not divide 10 x 12; fix: ")
+    assert text.startswith(f"linear_offchip_load 'load_w' (test_errors.py:{line}): tile of tensor 'weights': 4 x 4 "
+                           "does not divide 10 x 12; fix: ")
     assert p.operators == []
 
 

@@ -21,7 +21,8 @@ class Payload:
 
 @dataclass
 class LinkSpec:
-    """One link. ``source``/``destination`` are (unit index, port) or None at a bench's boundary."""
+    """One link. ``source``/``destination`` are (unit index, port) or None at a bench's boundary; ``stream`` is the name of
+    the lowered program's stream it carries."""
 
     index: int
     name: str
@@ -29,6 +30,7 @@ class LinkSpec:
     depth: int = 2
     source: tuple[int, int] | None = None
     destination: tuple[int, int] | None = None
+    stream: str = ""
 
 
 @dataclass

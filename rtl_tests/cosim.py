@@ -1,0 +1,184 @@
+"""Whole programs on RTL: build, run, read back, and compare with the interpreter, beat for beat and bit for bit."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from step_hw.design import Design
+from step_hw.hbm.image import MemoryImage, tile_bytes
+from step_hw.unit import ErrorCode
+from step_lang import Result, TokenStream
+from step_lang.deadlock import deadlock_report
+from step_lang.errors import DeadlockError, RtlError
+from step_lang.interpreter import check_tensors
+
+from .harness.native import NativeRun, ProgramBuild, build_native, build_program, run_native, run_program
+from .harness.tokens import to_beats
+
+__all__ = ["Check", "RtlRun", "build_rtl", "check", "run_rtl"]
+
+_NO_CYCLE = (1 << 48) - 1
+
+
+@dataclass
+class RtlRun:
+    """What RTL did.
+
+    cycles : from the first off-chip read to the last off-chip write, both included
+    total_cycles : from start to finished
+    start_cycle : cycle of the first off-chip read
+    tensors : stored tensors by name
+    peak_frames : scratchpad name to the most frames in use
+    bursts : bursts served by each channel
+    native : transfers of every link with their cycles, blocked and starved counts
+    """
+
+    cycles: int
+    total_cycles: int
+    start_cycle: int
+    offchip_read_bytes: int
+    offchip_write_bytes: int
+    tensors: dict[str, np.ndarray]
+    peak_frames: dict[str, int]
+    bursts: list[int]
+    native: NativeRun = field(repr=False)
+
+    @property
+    def offchip_bytes(self) -> int:
+        """Read and written bytes."""
+        return self.offchip_read_bytes + self.offchip_write_bytes
+
+
+def build_rtl(design: Design, simulator: str = "verilator", *, native: bool = True, trace: bool = False,
+              **options: Any) -> ProgramBuild:
+    """Compile the design (cached by content). ``native``: without cocotb, Verilator only. ``trace``: able to draw waves."""
+    verilog = design.verilog
+    links = len(verilog.link_names)
+    if native and simulator == "verilator":
+        return build_native(verilog.files, verilog.top, links, mem_busy=True, dump=True, trace=trace, **options)
+    return build_program(simulator, verilog.files, verilog.top, links, trace=trace, **options)
+
+
+def run_rtl(design: Design, tensors: Mapping[str, np.ndarray], build: ProgramBuild | None = None, *,
+            simulator: str = "verilator", native: bool = True, record: bool = True, progress: bool = False,
+            max_cycles: int = 100_000_000, waves: Path | None = None, **options: Any) -> RtlRun:
+    """Run the design on RTL.
+
+    Raises `TensorError` for bad tensors, `RtlError` for a unit's error code or a run that was stopped, `DeadlockError`
+    with the links that wait for one another.
+    """
+    tensors = check_tensors(design.lowered.program, tensors)
+    build = build or build_rtl(design, simulator, native=native, trace=waves is not None)
+    image = MemoryImage(design.hw.memory)
+    for name, placement in design.graph.tensors.items():
+        if placement.is_input:
+            _put_input(image, placement, design.physical_inputs[name])
+        elif name in tensors:
+            image.put(placement, tensors[name])
+    status = design.verilog.status_map
+    addresses = [field.address + word for field in status.values() for word in range(field.words)]
+    with tempfile.TemporaryDirectory(prefix="step-hw-memory-") as work:
+        image.write(Path(work) / "load")
+        arguments: dict[str, Any] = {
+            "status": addresses, "record": record, "max_cycles": max_cycles, "waves": waves, **options,
+            "plusargs": [f"+hbm_load={work}/load", f"+hbm_dump={work}/dump"]}
+        if native and simulator == "verilator":
+            run = run_native(build, design.registers, progress=progress, **arguments)
+        else:
+            run = run_program(build, design.registers, **arguments)
+        values = {name: sum(run.status[field.address + i] << (32 * i) for i in range(field.words))
+                  for name, field in status.items()}
+        _raise_for(design, run, values)
+        stored = MemoryImage.read(design.hw.memory, Path(work) / "dump")
+    written = {t.name for op in design.lowered.program.operators for t in op.tensors_written}
+    first, last = values["hbm.first_read_cycle"], values["hbm.last_write_cycle"]
+    first = 0 if first == _NO_CYCLE else first
+    return RtlRun(
+        cycles=last - first + 1 if last != _NO_CYCLE else run.cycles,
+        total_cycles=run.cycles,
+        start_cycle=first,
+        offchip_read_bytes=values["hbm.read_bytes"],
+        offchip_write_bytes=values["hbm.write_bytes"],
+        tensors={name: stored.get(placement, design.program.tensors[name].shape, design.program.tensors[name].dtype.numpy)
+                 for name, placement in design.graph.tensors.items() if name in written},
+        peak_frames={unit.name: values[f"{unit.name}.peak"] for unit in design.graph.units if unit.kind == "scratchpad"},
+        bursts=[values[f"hbm.bursts{c}"] for c in range(design.hw.memory.channels)],
+        native=run)
+
+
+def _put_input(image: MemoryImage, placement: Any, tokens: TokenStream) -> None:
+    """Elements of an input stream, as they travel on its link, one after the other."""
+    raw = b"".join(beat.data.to_bytes(placement.element_bytes, "little")
+                   for beat in to_beats(tokens, placement.type) if not beat.empty)
+    image.data[placement.base:placement.base + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
+    image.used = max(image.used, placement.base + placement.nbytes)
+
+
+def _raise_for(design: Design, run: NativeRun, values: Mapping[str, int]) -> None:
+    names = {code: name for name, code in vars(ErrorCode).items() if name.isupper()}
+    for unit in design.graph.units:
+        code = values.get(f"{unit.name}.error", 0)
+        if code:
+            raise RtlError(f"unit '{unit.name}' ({unit.origin}) raised {names.get(code, code)} by cycle {run.cycles}",
+                           fix=_FIXES.get(code))
+    if run.reason == "deadlock":
+        raise DeadlockError(deadlock_report(design.graph, [values[f"{link.name}.level"] for link in design.graph.links]))
+    if run.reason != "finished":
+        raise RtlError(f"the simulation of '{design.program.name}' ended early: {run.reason} in cycle {run.cycles}")
+
+
+_FIXES = {
+    ErrorCode.EXHAUSTED: "raise scratchpad.frames or accumulator.entries in the hardware configuration",
+    ErrorCode.ADDRESS_RANGE: "keep the view or address inside the tensor",
+    ErrorCode.OVERFLOW: "store no more tiles than the tensor holds",
+    ErrorCode.MISALIGNED: "give the operator streams of equal shape",
+}
+
+
+@dataclass
+class Check:
+    """RTL against the interpreter: ``bit_exact`` if every tensor's bits and every link's tokens agree."""
+
+    bit_exact: bool
+    differences: list[str]
+
+
+def check(design: Design, run: RtlRun, expected: Result) -> Check:
+    """Compare stored tensors bit for bit and the token stream of every link; ``expected`` is ``design.interpret(tensors)``."""
+    found: list[str] = []
+    for name, tensor in run.tensors.items():
+        wanted = expected.tensors[name]
+        if tensor.tobytes() != np.ascontiguousarray(wanted).tobytes():
+            unequal = tile_bytes(tensor, (1, 1), tensor.nbytes) != tile_bytes(wanted, (1, 1), wanted.nbytes)
+            where = np.unravel_index(int(unequal[0].argmax()) // tensor.dtype.itemsize, tensor.shape)
+            found.append(f"tensor '{name}' differs first at {tuple(map(int, where))}: RTL {tensor[where]} vs {wanted[where]}")
+    if len(run.native.records):
+        for link in design.graph.links:
+            found += _link_difference(link, run.native, expected.streams[link.stream])
+    for what in ("offchip_read_bytes", "offchip_write_bytes"):
+        if getattr(run, what) != getattr(expected, what):
+            found.append(f"{what}: RTL {getattr(run, what)} vs {getattr(expected, what)}")
+    return Check(not found, found)
+
+
+def _link_difference(link: Any, run: NativeRun, tokens: TokenStream) -> list[str]:
+    moved = run.of_link(link.index)
+    stop = np.append(np.asarray(tokens.stop, dtype=np.int64), 0)
+    flags = np.append(np.asarray(tokens.empty, dtype=np.int64), 3)
+    n = min(len(stop), len(moved))
+    wrong = np.nonzero((moved["stop"][:n] != stop[:n]) | (moved["flags"][:n] != flags[:n]))[0]
+    if len(wrong):
+        i = int(wrong[0])
+        return [f"link '{link.name}' differs first at beat {i} (cycle {moved['cycle'][i]}): RTL stop {moved['stop'][i]} "
+                f"flags {moved['flags'][i]} vs stop {stop[i]} flags {flags[i]}"]
+    if len(stop) != len(moved):
+        return [f"link '{link.name}': RTL moved {len(moved)} beats vs {len(stop)}"]
+    return []
+
+

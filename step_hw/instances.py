@@ -1,0 +1,118 @@
+"""From a unit of the unit graph to the hardware unit with its elaboration parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from step_lang.errors import UnknownFunction
+from step_lang.unitgraph import UnitGraph, UnitSpec
+
+from .beat import BeatLayout
+from .hbm.system import MemorySystem
+from .link import LinkFIFO
+from .unit import Unit
+from .units.accum import Accum
+from .units.bufferize import Bufferize
+from .units.expand import Expand
+from .units.flatten import Flatten
+from .units.fork import Fork
+from .units.input import Input
+from .units.load import Load
+from .units.map import Map
+from .units.promote import Promote
+from .units.repeat import Repeat
+from .units.reshape import Reshape
+from .units.scan import Scan
+from .units.scratchpad import Scratchpad, ScratchpadShape
+from .units.store import Store
+from .units.streamify import Streamify
+from .units.zip import Zip
+
+__all__ = ["Attachment", "attachments", "make_link", "make_unit"]
+
+
+class _Context:
+    """What a maker sees: the unit's parameters and the layouts of its links."""
+
+    def __init__(self, spec: UnitSpec, graph: UnitGraph):
+        self.params = spec.params
+        self.inputs = [_layout(graph, link) for link in spec.inputs]
+        self.outputs = [_layout(graph, link) for link in spec.outputs]
+        self.graph = graph
+
+    def take(self, *names: str) -> dict:
+        """The named parameters."""
+        return {name: self.params[name] for name in names}
+
+    def scratchpad(self) -> ScratchpadShape:
+        """Shape of the scratchpad that a bufferize or streamify is at."""
+        return _scratchpad_shape(self.graph.units[self.params["scratchpad"]])
+
+
+def _layout(graph: UnitGraph, link: int) -> BeatLayout:
+    payload = graph.links[link].payload
+    return BeatLayout(payload.data_bits, payload.max_rows)
+
+
+def _scratchpad_shape(spec: UnitSpec) -> ScratchpadShape:
+    p = spec.params
+    payload = p["payload"]
+    return ScratchpadShape(p["frames"], p["page_frames"], p["references"], BeatLayout(payload.data_bits, payload.max_rows))
+
+
+_COMPUTE = ("tile", "rows_per_cycle", "k_per_cycle")
+
+_MAKERS: dict[str, Callable[[_Context, UnitSpec], Unit]] = {
+    "load": lambda c, s: Load(c.outputs[0], reference=c.inputs[0] if c.params["ref"] else None,
+                              **c.take("memory", "element_bytes", "window")),
+    "input": lambda c, s: Input(c.outputs[0], tokens=c.params["token_memory"], **c.take("memory", "element_bytes", "window")),
+    "store": lambda c, s: Store(c.inputs[0], **c.take("memory", "element_bytes")),
+    "hbm": lambda c, s: MemorySystem(c.params["memory"], c.params["read_ports"], c.params["write_ports"]),
+    "scratchpad": lambda c, s: Scratchpad(_scratchpad_shape(s), c.params["readers"]),
+    "bufferize": lambda c, s: Bufferize(c.scratchpad()),
+    "streamify": lambda c, s: Streamify(c.scratchpad(), c.inputs[1] if c.params["has_ref"] else None),
+    "map": lambda c, s: Map(c.params["function"], c.params["in_types"], c.params["out_type"], **c.take(*_COMPUTE)),
+    "accum": lambda c, s: Accum(c.params["function"], c.params["in_types"], c.params["out_type"],
+                                **c.take(*_COMPUTE, "entries", "init")),
+    "scan": lambda c, s: Scan(c.params["function"], c.params["in_types"], c.params["out_type"],
+                              **c.take(*_COMPUTE, "entries", "init")),
+    "fork": lambda c, s: Fork(c.inputs[0], c.params["n"]),
+    "zip": lambda c, s: Zip(c.inputs),
+    "flatten": lambda c, s: Flatten(c.inputs[0]),
+    "promote": lambda c, s: Promote(c.inputs[0]),
+    "repeat": lambda c, s: Repeat(c.inputs[0]),
+    "expand": lambda c, s: Expand(c.inputs[0], c.inputs[1]),
+    "reshape": lambda c, s: Reshape(c.inputs[0], **c.take("pad", "pad_rows", "flags")),
+}
+
+
+def make_unit(spec: UnitSpec, graph: UnitGraph) -> Unit:
+    """The hardware unit of ``spec``. Raises `UnknownFunction` for a kind without hardware."""
+    if spec.kind not in _MAKERS:
+        raise UnknownFunction(f"unit '{spec.name}' of kind '{spec.kind}' ({spec.origin}) vs those with hardware: "
+                              f"{', '.join(sorted(_MAKERS))}")
+    return _MAKERS[spec.kind](_Context(spec, graph), spec)
+
+
+def make_link(index: int, graph: UnitGraph) -> LinkFIFO:
+    """The FIFO of link ``index``."""
+    return LinkFIFO(_layout(graph, index), graph.links[index].depth)
+
+
+Attachment = tuple[int, str, int, str]
+"""(unit, its interface, unit, its interface): two interfaces that are one bundle of wires, besides the links."""
+
+
+def attachments(graph: UnitGraph) -> list[Attachment]:
+    """Memory ports and scratchpad ports."""
+    found: list[Attachment] = []
+    memory = next((unit.index for unit in graph.units if unit.kind == "hbm"), None)
+    for spec in graph.units:
+        if spec.kind in ("load", "input", "store") and memory is not None:
+            side = "write" if spec.kind == "store" else "read"
+            found.append((spec.index, "mem", memory, f"{side}{spec.params['port']}"))
+        elif spec.kind == "bufferize":
+            found.append((spec.index, "port", spec.params["scratchpad"], "write"))
+        elif spec.kind == "streamify":
+            found.append((spec.index, "port", spec.params["scratchpad"], f"read{spec.params['reader']}"))
+    return found

@@ -86,9 +86,14 @@ def _graph(program: Program) -> tuple[list[list[_Node]], list[tuple[list[_Node],
     for op in order:
         if not op.breaks_cycle:
             levels[id(op)] = max((levels[id(s.producer)] + 1 for s in op.inputs), default=0)
-    for op in reversed(order):  # sources move down to where they are used
+    # Sources, and what only they feed, move down to where they are used.
+    movable: set[int] = set()
+    for op in order:
+        if op.breaks_cycle or all(id(s.producer) in movable and len(s.consumers) == 1 for s in op.inputs):
+            movable.add(id(op))
+    for op in reversed(order):
         users = [levels[id(user)] for s in op.outputs for user in s.consumers if not user.breaks_cycle]
-        if users and (not op.inputs or op.breaks_cycle):
+        if users and id(op) in movable:
             levels[id(op)] = min(users) - 1
 
     nodes: list[_Node] = []

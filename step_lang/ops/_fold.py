@@ -13,7 +13,7 @@ from ..dims import Shape, format_shape, is_static
 from ..errors import BadParameter, StreamProtocolError, UnknownFunction
 from ..fn.base import Function
 from ..stream import Stream
-from ..tokens import Data, TokenStream, data_pack, data_take, pass_stops
+from ..tokens import Data, TokenStream, data_pack, data_take, data_type, pass_stops
 from ._call import MAX_ELEMENTS_AT_ONCE, CallOperator
 
 __all__ = ["FoldOperator", "Groups"]
@@ -92,9 +92,7 @@ class FoldOperator(CallOperator):
 
     def initial_states(self, count: int, datas: Sequence[Data]) -> np.ndarray:
         """``count`` initial states ``[count, rows, cols]``."""
-        types = [stream.type for stream in self.inputs]
-        state = np.asarray(self.fn.initial(self.init, *types))
-        return np.repeat(state[None], count, axis=0)
+        return np.repeat(self._initial_for(datas), count, axis=0)
 
     def fold(self, ctx: Any, datas: Sequence[Data], groups: Groups, states: np.ndarray,
              every: np.ndarray | None = None) -> np.ndarray:
@@ -147,9 +145,9 @@ class FoldOperator(CallOperator):
         return data_pack(states), data_pack(every)
 
     def _initial_for(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
-        """Initial state for tiles of the actual size of ``arrays``."""
-        from ..tokens import data_type
-        types = [data_type(array, stream.type) for array, stream in zip(arrays, self.inputs)]
+        """Initial state ``[1, rows, cols]`` for tiles of the actual size of ``arrays``."""
+        types = [data_type(array, stream.type) if len(array) else stream.type
+                 for array, stream in zip(arrays, self.inputs)]
         return np.asarray(self.fn.initial(self.init, *types))[None]
 
     def fold_uniform(self, datas: Sequence[Data]) -> bool:

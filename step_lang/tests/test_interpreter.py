@@ -108,6 +108,21 @@ def test_dynamic_tiles():
     assert result.flops == 4 * 8 + 4 * 2 * 2 + 3 * 4
 
 
+def test_dynamic_tiles_of_one_size():
+    """Tiles whose size is a symbol that happens to be the same for all fold like static ones."""
+    with Program("regular") as p:
+        tiles = ops.accum(fn.concat_rows(), ops.input_stream("rows", Tile(1, 2, bf16), (2, D)), rank=1)
+        largest = ops.accum(fn.max(), ops.promote(tiles), rank=1, name="largest")
+        ops.scan(fn.add(), tiles.producer.program.operator("promote_0").output, rank=1, name="sums")
+    for name in ("largest", "sums"):
+        p.operator(name).output.optional = True
+    assert str(largest.type) == "Tile(D, 2, bf16)"
+    rows = [[np.array([[i, j]]).astype(bf16.numpy) for i in range(3)] for j in range(2)]
+    result = interpret(p, {}, {"rows": rows})
+    assert result.stream("largest").data.astype(int).tolist() == [[[0, 1], [1, 1], [2, 1]]]
+    assert result.stream("sums").data[1].astype(int).tolist() == [[0, 1], [2, 1], [4, 1]]
+
+
 def test_stores():
     with Program("p") as p:
         t = p.tensor("t", (4, 4), int32)

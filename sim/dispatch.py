@@ -24,7 +24,7 @@ from numba import njit
 {imports}
 
 @njit(cache=True)
-def run(kind, par, st, ins, outs, net, stat, order, max_cycles, quiet_cycles, sinks):
+def run(kind, par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycles, sinks):
     """Steps until all sinks are done (0), no activity for quiet_cycles (1), max_cycles (2) or a unit error (3)."""
     n_links = net.depth.shape[0]
     cycle = net.misc[0]
@@ -35,12 +35,12 @@ def run(kind, par, st, ins, outs, net, stat, order, max_cycles, quiet_cycles, si
         for l in range(n_links):
             net.avail[l] = net.count[l]
             net.space[l] = net.depth[l] - net.count[l]
-        for i in range(order.shape[0]):
-            u = order[i]
+        for u in range(kind.shape[0]):
             k = kind[u]
             status = 0
 {cases}
             stat[u, status] += 1
+            last_status[u] = status
         cycle += 1
         if net.misc[3] != 0:
             net.misc[0] = cycle

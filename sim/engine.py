@@ -48,6 +48,7 @@ class RunOutcome:
     cycles : clock cycles stepped
     pushed : beats per link; stat : [units, statuses] cycles; trace : [n, 3] (cycle, link, token)
     st, net : final state, for statistics that units keep and for deadlock analysis
+    last_status : status of every unit in the last cycle
     """
 
     reason: str
@@ -58,6 +59,7 @@ class RunOutcome:
     st: np.ndarray
     net: object
     par: np.ndarray
+    last_status: np.ndarray
 
 
 _REASONS = ("finished", "deadlock", "max_cycles", "error")
@@ -90,9 +92,10 @@ def run_graph(graph, hw, calibration: dict | None = None, *, trace: bool = False
     st = np.zeros((n, STATE), dtype=np.int64)
     stat = np.zeros((n, len(STATUSES)), dtype=np.int64)
     sinks = np.array([u.index for u in graph.units if u.is_sink], dtype=np.int64)
-    order = np.arange(n, dtype=np.int64)
-    code = engine()(kind, build.par, st, ins, outs, net, stat, order, max_cycles, quiet_cycles, sinks)
+    last_status = np.zeros(n, dtype=np.int64)
+    code = engine()(kind, build.par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycles, sinks)
     filled = int(net.misc[1])
-    return RunOutcome(_REASONS[code], int(net.misc[0]), net.pushed.copy(), stat, net.trace[:filled].copy(), st, net, build.par)
+    return RunOutcome(_REASONS[code], int(net.misc[0]), net.pushed.copy(), stat, net.trace[:filled].copy(), st, net, build.par,
+                      last_status)
 
 

@@ -55,7 +55,7 @@ class Verilog:
     files : file name to text, one module a file, the top last; modules : module names in that order
     top : name of the top module
     register_map, status_map : name to `Field`; names are ``<unit>.<register>``, and ``<unit>.error``, ``<unit>.state``,
-        ``hbm.<counter>``, ``<scratchpad>.used`` and ``.peak``
+        ``<link>.level`` (beats in it), ``hbm.<counter>``, ``<scratchpad>.used`` and ``.peak`` (pages)
     token_memories : name of an input unit to the first address of its token memory
     link_names, unit_names : in the order of the probe ports and of ``unit_state``
     state_offsets : unit name to (lowest bit, width) in ``unit_state``
@@ -126,7 +126,7 @@ class Netlist(wiring.Component):
             names = {"hbm": (*COUNTERS, *(f"bursts{c}" for c in range(_channels(spec)))),
                      "scratchpad": ("used", "peak")}.get(spec.kind, ())
             fields += [(f"{spec.name}.{name}", len(getattr(unit, name))) for name in names]
-        return fields
+        return fields + [(f"{link.name}.level", len(fifo.state)) for link, fifo in zip(self.graph.links, self.links)] + [(f"{link.name}.level", len(fifo.state)) for link, fifo in zip(self.graph.links, self.links)]
 
     def elaborate(self, platform):
         m = Module()
@@ -163,9 +163,9 @@ class Netlist(wiring.Component):
         for link, fifo, ports in zip(graph.links, self.links, link_wires):
             self._instance(m, taken, f"{link.name}_link", fifo, ports)
 
-        for field in self.status:
-            unit_name, _, value = field.name.rpartition(".")
-            m.d.comb += getattr(status, field.port).eq(wires[graph.unit(unit_name).index][value,])
+        values = {f"{spec.name}.{path[0]}": wire for spec, ports in zip(graph.units, wires) for path, wire in ports.items()}
+        values |= {f"{link.name}.level": ports["state",] for link, ports in zip(graph.links, link_wires)}
+        m.d.comb += [getattr(status, field.port).eq(values[field.name]) for field in self.status]
         errors = [ports["error",] for ports in wires]
         done = [ports["finished",] for spec, ports in zip(graph.units, wires) if spec.is_sink]
         payloads = [fifo.in0.payload.shape()(ports["in0", "payload"]) for fifo, ports in zip(self.links, link_wires)]

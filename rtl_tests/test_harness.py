@@ -19,9 +19,9 @@ from rtl_tests.harness import (
     LinkLayout,
     after_valid,
     assert_same_on_both,
+    beats,
     bench_unit,
     bench_verilog,
-    beats,
     bernoulli,
     bursts,
     failures,
@@ -30,16 +30,16 @@ from rtl_tests.harness import (
     random_stream,
     show,
 )
-from rtl_tests.harness.build import build, cache_directory, find_simulator
+from rtl_tests.harness.build import build, cache_directory, find_simulator, installed
 from rtl_tests.harness.errors import BuildError, SimulationFailed, SimulationTimeout, SimulatorError
-from rtl_tests.harness.links import Latency
 from rtl_tests.harness.run import run_cocotb
 from step_hw.beat import BeatLayout
 from step_hw.link import LinkFIFO
 
 LAYOUT = LinkLayout(8, 1)
 
-# One register between input and output (latency 1, a beat a cycle), with a fault chosen by a register (so that one build shows all of them).
+# One register between input and output (latency 1, a beat a cycle), with a fault chosen by a register (so that one
+# build shows all of them).
 TOY = """
 module toy(
   input clk, input rst,
@@ -114,8 +114,8 @@ def test_sound_toy_passes_and_is_measured(simulator):
     ]
     results = bench_toy(simulator, cases)
     free = results[0]
-    timing = Latency(free.stamps["in0"], free.stamps["out0"])
-    assert timing.latency() == [1] * len(STREAM) and timing.interval() == [1] * (len(STREAM) - 1)
+    assert free.latency("in0", "out0") == [1] * len(STREAM) and free.interval("in0") == [1] * (len(STREAM) - 1)
+    assert free.latency("in0", "out0", [(0, 2)]) == [3]
     assert free.stamps["in0"][0] == 0 and free.blocked == {"in0": 0, "out0": 0}
     assert show(results[3].beats["out0"]) == show(STREAM)
     assert results[2].blocked["out0"] >= 3 * len(STREAM)
@@ -134,6 +134,7 @@ def test_sound_toy_passes_and_is_measured(simulator):
         (9, pressed(), r"the unit raised error 3 \(ADDRESS_RANGE\)"),
         (0, pressed(expected={"out0": beats("1 2 S1 S1 3 S2 4 9 6 S2 D")}), "out0: beat 5 differs in data"),
         (0, pressed(expected={"out0": STREAM[:-1]}), "out0: beat 7 is one too many"),
+        (0, pressed(expected={"out0": STREAM[:-1]}, sink=bursts(1, 90), tail=2), "out0: offers D after all 7 expected"),
         (0, pressed(error=3, quiet=30), "did not raise error 3"),
         (0, pressed(sink=never(), quiet=30), "stuck: no transfer for 30 cycles"),
         (0, pressed(max_rank={"out0": 1}), "above the stream's rank 1"),
@@ -147,13 +148,8 @@ def test_fault_is_found_by_its_message(simulator, fault, case, message):
 
 def test_unknown_bits_are_found():
     """Only Icarus has X."""
-    reason = None
-    try:
-        find_simulator("icarus")
-    except SimulatorError as error:
-        reason = str(error)
-    if reason:
-        pytest.skip(reason)
+    if installed("icarus") is not None:
+        pytest.skip(str(installed("icarus")))
     assert "out0: valid is X in cycle" in str(run_toy("icarus", 6, pressed(drive=bernoulli(0.3), sink=None)))
 
 
@@ -178,7 +174,9 @@ def test_link_is_the_same_on_both(both_simulators):
     cases = []
     for number in range(6):
         stream = random_stream(rng, 2, lambda: random_element(rng, layout), 4) * 3
-        cases.append(Case(f"random {number}", {"in0": stream}, {"out0": stream}, drive=bernoulli(0.7), sink=bursts(4, 4)))
+        cases.append(
+            Case(f"random {number}", {"in0": stream}, {"out0": stream}, drive=bernoulli(0.7), sink=bursts(4, 4))
+        )
     unit = LinkFIFO(BeatLayout(16, 4), depth=3)
     one, other = (bench_unit(simulator, unit, cases) for simulator in both_simulators)
     assert_same_on_both(one, other)
@@ -197,6 +195,38 @@ def test_seed_changes_the_cycles_and_repeats_them(simulator):
     assert runs[0][0].stamps != runs[2][0].stamps
 
 
+class _AddWriter:
+    """Agent that changes a register in mid-run, and notes when."""
+
+    def __init__(self, dut, case):
+        self.port, self.when = dut.cfg__add, case.extra
+
+    def clear(self) -> None:
+        self.note = None
+
+    def drive(self, cycle: int) -> None:
+        from cocotb.handle import Immediate
+
+        if cycle == self.when:
+            self.port.set(Immediate(1))
+            self.note = cycle
+
+    def sample(self, cycle: int) -> None:
+        pass
+
+
+def add_writer(dut, case) -> list:
+    """Further agents of the test below."""
+    return [_AddWriter(dut, case)]
+
+
+def test_further_agents_serve_and_note(simulator):
+    stream, expected = beats("1 2 3 4 D"), beats("1 2 4 5 D")
+    case = Case("changed from cycle 2 on", {"in0": stream}, {"out0": expected}, extra=2)
+    (result,) = bench_toy(simulator, [case], agents="rtl_tests.test_harness:add_writer")
+    assert result.notes == [2]
+
+
 # Building and running
 
 
@@ -204,11 +234,25 @@ def test_build_is_found_again_and_depends_on_content(simulator, tmp_path):
     first = build(simulator, VERILOG, "toy", cache=tmp_path)
     again = build(simulator, VERILOG, "toy", cache=tmp_path)
     assert not first.cached and again.cached and first.executable == again.executable and first.executable.exists()
-    assert [path.name for path in (tmp_path / "builds").iterdir()] == [first.directory.name], "nothing half-built is left"
+    assert [path.name for path in (tmp_path / "builds").iterdir()] == [first.directory.name], (
+        "nothing half-built is left"
+    )
     before = first.executable.stat().st_mtime_ns
     if simulator == "icarus":  # the same rules for both; one compilation is enough
         other = build(simulator, VERILOG, "toy", defines={"CHANGED": 1}, cache=tmp_path)
         assert other.directory != first.directory and first.executable.stat().st_mtime_ns == before
+
+
+def test_builds_unused_for_a_month_are_cleared(tmp_path):
+    if installed("icarus") is not None:
+        pytest.skip(str(installed("icarus")))
+    first = build("icarus", VERILOG, "toy", cache=tmp_path)
+    left = tmp_path / "builds" / ".building-killed"
+    left.mkdir()
+    for directory, days in ((first.directory, 31), (left, 2)):
+        os.utime(directory, (time.time() - days * 86400,) * 2)
+    second = build("icarus", VERILOG, "toy", defines={"OTHER": 1}, cache=tmp_path)
+    assert [path.name for path in (tmp_path / "builds").iterdir()] == [second.directory.name]
 
 
 def test_bad_verilog_is_a_build_error_and_leaves_nothing(simulator, tmp_path):
@@ -220,13 +264,15 @@ def test_bad_verilog_is_a_build_error_and_leaves_nothing(simulator, tmp_path):
 def test_directory_that_cannot_be_written_is_a_build_error(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("not a directory")
-    with pytest.raises(BuildError, match="build directory .*fix: set STEP_HW_CACHE"):
+    with pytest.raises(BuildError, match=r"build directory .*fix: set STEP_HW_CACHE"):
         build("icarus", VERILOG, "toy", cache=blocked / "cache")
 
 
 def test_missing_and_old_simulators_are_told(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SimulatorError, match="icarus: programs iverilog, vvp not found on PATH; fix: apt install iverilog"):
+    with pytest.raises(
+        SimulatorError, match="icarus: programs iverilog, vvp not found on PATH; fix: apt install iverilog"
+    ):
         find_simulator("icarus")
     for name, text in (("verilator", "Verilator 4.200 2021-03-12"), ("make", ""), ("g++", "")):
         program = tmp_path / name
@@ -244,7 +290,7 @@ def test_cache_directory_follows_the_environment(monkeypatch, tmp_path):
     assert cache_directory(tmp_path / "there") == tmp_path / "there"
 
 
-FAILING_BENCH = '''
+FAILING_BENCH = """
 import random
 import cocotb
 from cocotb.triggers import Timer
@@ -262,7 +308,58 @@ async def fails(dut):
 async def hangs(dut):
     while True:
         await Timer(1, "ns")
-'''
+"""
+
+
+OWN_BENCH = """
+import cocotb
+from rtl_tests.harness import LinkLayout, beats, bernoulli, bursts
+from rtl_tests.harness.links import Clocking, LinkDriver, LinkMonitor, LinkSink, ProtocolChecker, Scoreboard
+
+LAYOUT = LinkLayout(8, 1)
+STREAM = beats("1 2 S1 S1 3 S2 D")
+
+async def run(dut, fault, expected):
+    clocking = Clocking(dut)
+    driver = clocking.add(LinkDriver(dut, "in0", LAYOUT, pattern=bernoulli(0.5), seed=1))
+    sink = clocking.add(LinkSink(dut, "out0", LAYOUT, pattern=bursts(3, 5), seed=1))
+    watch = [clocking.add(LinkMonitor(dut, name, LAYOUT)) for name in ("in0", "out0")]
+    clocking.add(ProtocolChecker(watch[1], max_rank=2))
+    await clocking.reset()
+    dut.cfg__fault.value, dut.cfg__add.value = fault, 0
+    driver.send(STREAM)
+    await clocking.run(lambda: len(sink.beats) == len(STREAM), max_cycles=200, what="the end of the stream")
+    assert (watch[0].beats, watch[0].stamps, watch[0].blocked) == (driver.beats, driver.stamps, driver.blocked)
+    assert (watch[1].beats, watch[1].stamps, watch[1].starved) == (sink.beats, sink.stamps, sink.starved)
+    Scoreboard("out0", expected).compare(sink.beats, sink.stamps)
+
+@cocotb.test()
+async def sound(dut):
+    await run(dut, 0, STREAM)
+
+@cocotb.test()
+async def differs(dut):
+    await run(dut, 0, beats("1 2 S1 S1 4 S2 D"))
+
+@cocotb.test()
+async def drops(dut):
+    await run(dut, 1, STREAM)
+
+@cocotb.test()
+async def unstable(dut):
+    await run(dut, 2, STREAM)
+"""
+
+
+def test_agents_in_a_bench_of_ones_own(simulator, tmp_path, monkeypatch):
+    (tmp_path / "own_bench.py").write_text(OWN_BENCH)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    run = run_cocotb(build(simulator, VERILOG, "toy"), "own_bench", check=False)
+    found = {outcome.name: outcome.failure for outcome in run.outcomes}
+    assert found["sound"] is None
+    assert "out0: beat 3 differs in data" in found["differs"]
+    assert "the end of the stream was not reached in 200 cycles" in found["drops"]
+    assert "out0: payload changed in cycle" in found["unstable"]
 
 
 @pytest.fixture
@@ -302,10 +399,8 @@ def test_waveform_is_written_where_it_is_said(simulator, bench_module, tmp_path,
 
 def test_interrupt_ends_every_child(bench_module, tmp_path):
     """Ctrl-C during a simulation: no process of ours stays behind."""
-    try:
-        find_simulator("icarus")
-    except SimulatorError as error:
-        pytest.skip(str(error))
+    if installed("icarus") is not None:
+        pytest.skip(str(installed("icarus")))
     script = textwrap.dedent(
         f"""
         from rtl_tests.harness.build import build
@@ -322,7 +417,9 @@ def test_interrupt_ends_every_child(bench_module, tmp_path):
         """
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(Path(__file__).parents[1])])}
-    child = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    child = subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
     watchdog = threading.Timer(60, child.kill)
     watchdog.start()
     line = next(line for line in child.stdout if line.startswith("child"))

@@ -16,9 +16,10 @@ from rtl_tests.harness.native import build_native, build_program, run_native, ru
 
 LINKS = 70  # more than 64: the probes are wide ports
 
-# A counter of beats on link 0 feeds a slow consumer on link 69, two cycles a beat; values come from a memory that a plusarg
-# loads and sums go to one that a plusarg dumps. Register 0: how many beats; 1: trouble (1 stop feeding in the middle, 2 raise
-# an error in the middle, 3 the same as 1 with mem_busy high for 300 cycles more, 4 never end); 2: words of memory in use.
+# A counter of beats on link 0 feeds a slow consumer on link 69, two cycles a beat; values come from a memory that a
+# plusarg loads and sums go to one that a plusarg dumps. Register 0: how many beats; 1: trouble (1 stop feeding in
+# the middle, 2 raise an error in the middle, 3 the same as 1 with mem_busy high for 300 cycles more, 4 never end);
+# 2: words of memory in use.
 TOP = f"""
 module toy_top(
   input clk, input rst, input cfg_valid, input [15:0] cfg_addr, input [31:0] cfg_data, input start,
@@ -160,11 +161,11 @@ def test_register_out_of_range_is_refused(native):
 
 def test_interrupt_saves_what_there_is(native, tmp_path):
     script = textwrap.dedent(
-        f"""
+        """
         import sys
         from rtl_tests.test_harness_native import TOP, LINKS
         from rtl_tests.harness.native import build_native, run_native
-        native = build_native({{"toy_top.v": TOP}}, "toy_top", LINKS, mem_busy=True, dump=True, opt="quick")
+        native = build_native({"toy_top.v": TOP}, "toy_top", LINKS, mem_busy=True, dump=True, opt="quick")
         try:
             print("go", flush=True)
             run_native(native, [(0, 0xffffffff), (1, 0)], record=False)

@@ -18,18 +18,20 @@ How to test a unit::
     def test_flatten_same_cycles(both_simulators):
         assert_same_on_both(*(bench_unit(s, Flatten(...), CASES) for s in both_simulators))
 
-All cases run in one simulation (its start is the cost); each is reset first unless ``reset=False``. Put many cases into one call.
-`Case` says what else can be asked: a sticky error that must come up, ports compared as multisets, ports not compared.
-Protocol rules are always checked on every output; see `checks.LinkChecks` and `unit_bench`.
+All cases run in one simulation (its start is the cost); each is reset first unless ``reset=False``. Put many cases
+into one call. `Case` says what else can be asked: a sticky error that must come up, ports compared as multisets,
+ports not compared. Protocol rules are always checked on every output; see `checks.LinkChecks` and `unit_bench`.
 
-Streams: `random_stream` (ragged, bare stops, single elements), `corner_streams` (named traps), `to_beats` / `from_beats` (the interpreter's
-token streams to beats and back). Coverage: `Coverage(name, must_hit)`, ``hit``, ``check``; `stream_bins` counts what a stream shows.
+Streams: `random_stream` (ragged, bare stops, single elements), `corner_streams` (named traps), `to_beats` /
+`from_beats` (the interpreter's token streams to beats and back). Coverage: `Coverage(name, must_hit)`, ``hit``,
+``check``; `stream_bins` counts what a stream shows.
 
-Beats: `Beat(data, rows, stop, empty, done)`; ``beats("1 2 S1 S1 3 S2 D")`` reads SPEC's notation (``rows=T`` for tiles).
-Patterns of drivers (when to offer) and sinks (when to be ready): `always`, `never`, `withhold`, `bernoulli`, `bursts`, `after_valid`.
+Beats: `Beat(data, rows, stop, empty, done)`; ``beats("1 2 S1 S1 3 S2 D")`` reads SPEC's notation (``rows=T`` for
+tiles). Patterns of drivers (when to offer) and sinks (when to be ready): `always`, `never`, `withhold`, `bernoulli`,
+`bursts`, `after_valid`.
 
-Environment: ``STEP_HW_SEED`` (all random choices), ``STEP_HW_WAVES=1`` (waveforms, under ``STEP_HW_WAVES_DIR``, default ``waves``),
-``STEP_HW_CACHE`` (where builds are kept). For a bench of your own in cocotb, see `links`.
+Environment: ``STEP_HW_SEED`` (all random choices), ``STEP_HW_WAVES=1`` (waveforms, under ``STEP_HW_WAVES_DIR``,
+default ``waves``), ``STEP_HW_CACHE`` (where builds are kept). For a bench of your own in cocotb, see `links`.
 """
 
 import importlib
@@ -40,7 +42,7 @@ from .coverage import STREAM_BINS, Coverage, stream_bins
 from .patterns import Pattern, after_valid, always, bernoulli, bursts, never, withhold
 from .streams import corner_streams, random_element, random_stream, restop
 
-# Names that pytest's process needs and the simulator's does not: loaded when used, because every simulation imports this package.
+# Names that pytest needs and a simulation does not: loaded when used, because every simulation imports this package.
 _LATER = {
     "Build": "build",
     "assert_same_on_both": "bench",
@@ -63,15 +65,15 @@ def __getattr__(name: str):
 
 
 __all__ = [
+    "DONE",
+    "STREAM_BINS",
     "Beat",
     "Build",
     "Case",
     "CaseResult",
     "Coverage",
-    "DONE",
     "LinkLayout",
     "Pattern",
-    "STREAM_BINS",
     "after_valid",
     "always",
     "assert_same_on_both",

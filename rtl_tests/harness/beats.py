@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["Beat", "DONE", "LinkLayout", "bare", "beats", "layout_of", "show"]
+__all__ = ["DONE", "Beat", "LinkLayout", "bare", "beats", "layout_of", "show"]
 
 
 class Beat(NamedTuple):

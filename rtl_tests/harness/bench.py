@@ -18,11 +18,16 @@ def bench_unit(
     unit,
     cases: Iterable[Case],
     *,
+    agents: str | None = None,
     seed: int | None = None,
     check: bool = True,
     timeout_s: float = 600.0,
 ) -> list[CaseResult]:
     """Run ``cases`` on ``unit`` (a `step_hw.unit.Unit`), all in one simulation, and return a result for each.
+
+    ``agents`` serves further ports (a memory interface): an importable ``"module:function"``, called in the
+    simulator before each case as ``function(dut, case)``; it returns agents (`links.Agent`), whose attribute
+    ``note``, if there is one, comes back in ``result.notes``. ``case.extra`` is for them.
 
     With ``check``, AssertionError lists every case that failed, with its message. Without, look at ``result.problem``.
     """
@@ -38,6 +43,7 @@ def bench_unit(
         layouts,
         cases,
         cfg={name: f"cfg__{name}" for name in unit.cfg_widths},
+        agents=agents,
         seed=seed,
         check=check,
         timeout_s=timeout_s,
@@ -52,13 +58,15 @@ def bench_verilog(
     cases: Iterable[Case],
     *,
     cfg: Mapping[str, str] | None = None,
+    agents: str | None = None,
     seed: int | None = None,
     check: bool = True,
     timeout_s: float = 600.0,
 ) -> list[CaseResult]:
     """`bench_unit` for any Verilog with the ports ``clk``, ``rst``, ``inK__*``, ``outK__*``.
 
-    ``layouts``: of every link port. ``cfg``: register name -> port name. Ports ``error`` and ``state`` are used if there are any.
+    ``layouts``: of every link port. ``cfg``: register name -> port name. Ports ``error`` and ``state`` are used if
+    there are any.
     """
     cases = list(cases)
     cfg = dict(cfg or {})
@@ -70,7 +78,9 @@ def bench_verilog(
         ):
             for name in used:
                 if name not in known:
-                    raise ValueError(f"case {case.name!r}: {top} has no {what} {name!r}; it has {', '.join(known) or 'none'}")
+                    raise ValueError(
+                        f"case {case.name!r}: {top} has no {what} {name!r}; it has {', '.join(known) or 'none'}"
+                    )
     if seed is None:
         seed = default_seed()
     built: Build = build(simulator, verilog, top)
@@ -83,7 +93,7 @@ def bench_verilog(
     }
     with tempfile.TemporaryDirectory(prefix="step-hw-cases-") as temporary:
         request, answer = Path(temporary) / "cases.pickle", Path(temporary) / "results.pickle"
-        request.write_bytes(pickle.dumps({"ports": ports, "cases": cases, "seed": seed}))
+        request.write_bytes(pickle.dumps({"ports": ports, "cases": cases, "seed": seed, "agents": agents}))
         run_cocotb(
             built,
             "rtl_tests.harness.unit_bench",
@@ -95,7 +105,10 @@ def bench_verilog(
     if check:
         problems = failures(results)
         if problems:
-            raise AssertionError(f"{top} on {simulator}, seed {seed}: {len(problems)} of {len(results)} cases failed\n" + "\n".join(problems[:5]))
+            raise AssertionError(
+                f"{top} on {simulator}, seed {seed}: {len(problems)} of {len(results)} cases failed\n"
+                + "\n".join(problems[:5])
+            )
     return results
 
 

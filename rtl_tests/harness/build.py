@@ -10,12 +10,14 @@ The cache lies in the user's cache directory; ``STEP_HW_CACHE`` or the ``cache``
 
 import fcntl
 import hashlib
+import inspect
 import json
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +33,7 @@ __all__ = ["SIMULATORS", "Build", "build", "cache_directory", "find_simulator", 
 
 _HERE = Path(__file__).parent
 VPI_MAIN = _HERE / "vpi_main.cpp"
+_KEEP_DAYS = 30
 
 #: What ``make`` gets per optimisation level: OPT_FAST for the code of every cycle, OPT_SLOW for start-up code.
 _OPT = {"quick": ("-O1", "-O0"), "fast": ("-O2", "-O1"), "max": ("-O3", "-O1")}
@@ -53,7 +56,7 @@ SIMULATORS = {
         version_command=("iverilog", "-V"),
         version_pattern=r"Icarus Verilog version (\d+)\.(\d+)",
         oldest=(11, 0),
-        install="apt install iverilog (Debian 12 and Ubuntu 22.04 have 11.0), or build https://github.com/steveicarus/iverilog",
+        install="apt install iverilog (Debian 12 has 11.0), or build https://github.com/steveicarus/iverilog",
     ),
     "verilator": _Simulator(
         name="verilator",
@@ -105,12 +108,16 @@ def find_simulator(name: str) -> str:
         )
     match = re.search(simulator.version_pattern, _version_text(simulator.version_command, path))
     if match is None:
-        raise SimulatorError(f"simulator {name}: `{' '.join(simulator.version_command)}` prints no version", fix=simulator.install)
+        raise SimulatorError(
+            f"simulator {name}: `{' '.join(simulator.version_command)}` prints no version", fix=simulator.install
+        )
     found = (int(match[1]), int(match[2]))
     if found < simulator.oldest:
         width = 3 if name == "verilator" else 1
         oldest = f"{simulator.oldest[0]}.{simulator.oldest[1]:0{width}d}"
-        raise SimulatorError(f"simulator {name}: version {match[1]}.{match[2]} vs at least {oldest}", fix=simulator.install)
+        raise SimulatorError(
+            f"simulator {name}: version {match[1]}.{match[2]} vs at least {oldest}", fix=simulator.install
+        )
     return f"{match[1]}.{match[2]}"
 
 
@@ -178,7 +185,8 @@ def _build_icarus(work: Path, sources: list[str], top: str, defines: Mapping[str
     if trace:
         # Icarus dumps what a module of ours asks it to; the path comes at run time, and without it nothing is dumped.
         (work / "step_waves.v").write_text(
-            "module step_waves;\n  reg [8*4096-1:0] path;\n  initial if ($value$plusargs(\"trace_file=%s\", path)) begin\n"
+            "module step_waves;\n  reg [8*4096-1:0] path;\n"
+            '  initial if ($value$plusargs("trace_file=%s", path)) begin\n'
             f"    $dumpfile(path);\n    $dumpvars(0, {top});\n  end\nendmodule\n"
         )
         command += ["-s", "step_waves", "step_waves.v"]
@@ -225,6 +233,8 @@ def _build_verilator(
     command: list[str] = ["verilator", "--cc", "--exe", "--top-module", top, "--prefix", "Vtop", "--Mdir", "obj"]
     command += ["-o", "design", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--timescale", "1ns/1ps"]
     command += ["--no-timing", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--output-split", "20000"]
+    # Wide concatenations and copies word by word: 4 times faster than the library calls for a tile of 8,192 bits.
+    command += ["--expand-limit", "1024"]
     command += [f"-D{name}={value}" for name, value in defines.items()]
     if trace:
         command += ["--trace-fst", "--trace-underscore", "-CFLAGS", "-DSTEP_TRACE=1"]
@@ -233,6 +243,8 @@ def _build_verilator(
     if vpi:
         from cocotb_tools import config
 
+        # A payload of tiles is wider than the 2048 bits that Verilator's VPI passes as text by default.
+        command += ["-CFLAGS", "-DVL_VALUE_STRING_MAX_WORDS=4096"]
         command += ["--vpi", "-LDFLAGS", f"-Wl,-rpath,{config.libs_dir} -L{config.libs_dir} -lcocotbvpi_verilator"]
         if public == "all":
             command += ["--public-flat-rw"]
@@ -245,7 +257,18 @@ def _build_verilator(
     _run(command, work, "verilator", top)
     _runtime_objects(objects, runtime, save=False)
     fast, slow = _OPT[opt]
-    make = ["make", "-C", "obj", "-f", "Vtop.mk", f"-j{jobs}", f"OPT_FAST={fast}", f"OPT_SLOW={slow}", "OPT_GLOBAL=-O2", "design"]
+    make = [
+        "make",
+        "-C",
+        "obj",
+        "-f",
+        "Vtop.mk",
+        f"-j{jobs}",
+        f"OPT_FAST={fast}",
+        f"OPT_SLOW={slow}",
+        "OPT_GLOBAL=-O2",
+        "design",
+    ]
     _run(make, work, "verilator", top)
     _runtime_objects(objects, runtime, save=True)
     (objects / "design").rename(work / "design")
@@ -317,7 +340,7 @@ def build(
             from cocotb_tools import config
 
             facts["cocotb"] = str(config.libs_dir)  # it is linked in by path
-    facts["harness"] = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    facts["recipe"] = _recipe()
     key = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:20]
 
     root = cache_directory(cache)
@@ -344,7 +367,9 @@ def build(
                 if main_path is None:
                     _build_icarus(work, list(sources), top, defines, trace)
                 else:
-                    runtime = hashlib.sha256(f"{version} {trace} {vpi} {opt}".encode()).hexdigest()[:12]
+                    runtime = hashlib.sha256(f"{facts['recipe']} {version} {trace} {vpi} {opt}".encode()).hexdigest()[
+                        :12
+                    ]
                     _build_verilator(
                         work,
                         list(sources),
@@ -360,6 +385,7 @@ def build(
                         runtime=root / "runtime" / runtime,
                     )
                 work.rename(final)
+                _clear_old(root / "builds")
             finally:
                 shutil.rmtree(work, ignore_errors=True)
     except OSError as error:
@@ -370,8 +396,27 @@ def build(
     return whole(False)
 
 
+@memoize
+def _recipe() -> str:
+    """Hash of how we build: a change of flags below must not find builds made with the old ones."""
+    text = inspect.getsource(_build_icarus) + inspect.getsource(_build_verilator)
+    return hashlib.sha256(f"{text}{_OPT}".encode()).hexdigest()
+
+
+def _clear_old(builds: Path) -> None:
+    """Remove builds that nobody used for a month, and what killed builds left behind a day ago."""
+    now = time.time()
+    for directory in builds.iterdir():
+        days = 1 if directory.name.startswith(".building-") else _KEEP_DAYS
+        try:
+            if now - directory.stat().st_mtime > days * 86400:
+                shutil.rmtree(directory, ignore_errors=True)
+        except FileNotFoundError:  # another process was faster
+            pass
+
+
 def _touch(directory: Path) -> None:
-    """Note the last use, for whoever clears the cache by age; a read-only cache is fine."""
+    """Note the last use, for `_clear_old`; a read-only cache is fine."""
     try:
         os.utime(directory)
     except OSError:

@@ -11,9 +11,9 @@ __all__ = ["LinkChecks", "compare_beats"]
 class LinkChecks:
     """Checks one link cycle by cycle.
 
-    Rules: an offer stays, unchanged, until it is taken; no beat of a further stream before that stream may begin; stop within
-    ``max_rank`` (when given); an empty beat carries data 0 and rows 0, and a stop unless it is done; done is empty and has stop 0;
-    an element has at least one row.
+    Rules: an offer stays, unchanged, until it is taken; no beat of a further stream before that stream may begin;
+    stop within ``max_rank`` (when given); an empty beat carries data 0 and rows 0, and a stop unless it is done;
+    done is empty and has stop 0; an element has at least one row.
     """
 
     def __init__(self, name: str, layout: LinkLayout, max_rank: int | None = None):
@@ -30,14 +30,20 @@ class LinkChecks:
         """None, or what is wrong in this cycle."""
         if not valid:
             if self._held is not None:
-                return f"{self.name}: valid dropped in cycle {cycle}, the beat offered since cycle {self._held_since} was not taken"
+                return (
+                    f"{self.name}: valid dropped in cycle {cycle}, "
+                    f"the beat offered since cycle {self._held_since} was not taken"
+                )
             return None
         if self._held is not None and word != self._held:
             was, now = self.layout.unpack(self._held), self.layout.unpack(word)
             fields = ", ".join(
                 f"{name} {a:#x} -> {b:#x}" for name, a, b in zip(was._fields, was, now, strict=True) if a != b
             )
-            return f"{self.name}: payload changed in cycle {cycle} while valid and not ready (offered since cycle {self._held_since}): {fields}"
+            return (
+                f"{self.name}: payload changed in cycle {cycle} while valid and not ready "
+                f"(offered since cycle {self._held_since}): {fields}"
+            )
         if self._held is None:
             self._held_since = cycle
             beat = self.layout.unpack(word)
@@ -93,7 +99,10 @@ def compare_beats(
         return f"{name}: as sets of beats, missing {_count(missing)}, not expected {_count(extra)}"
     if expected == got:
         return None
-    at = next((i for i, pair in enumerate(zip(expected, got, strict=False)) if pair[0] != pair[1]), min(len(expected), len(got)))
+    at = next(
+        (i for i, pair in enumerate(zip(expected, got, strict=False)) if pair[0] != pair[1]),
+        min(len(expected), len(got)),
+    )
     if at == len(got):
         first = f"{name}: beat {at} is missing: got {len(got)} of {len(expected)}"
     elif at == len(expected):

@@ -31,7 +31,7 @@ STREAM_BINS = (
 
 
 class Coverage:
-    """Counts of named bins. ``must_hit`` are declared: `hit` refuses any other name, so that a typo cannot hide a gap."""
+    """Counts of named bins. `hit` refuses a name that is not among ``must_hit``, so that a typo cannot hide a gap."""
 
     def __init__(self, name: str, must_hit: Iterable[str]):
         self.name = name

@@ -1,4 +1,4 @@
-"""cocotb agents for the link protocol: clocking, driver, sink, monitor, protocol checker, scoreboard, latency.
+"""cocotb agents for the link protocol: clocking, driver, sink, monitor, protocol checker, scoreboard.
 
 Use them on your own units. One `Clocking` owns clock and reset and calls every agent twice a cycle, always in the same
 order, which is what makes a run give the same cycles on every simulator::
@@ -14,25 +14,24 @@ order, which is what makes a run give the same cycles on every simulator::
         await clocking.run(lambda: len(sink.beats) == 4, max_cycles=200)
         Scoreboard("out0", expected).compare(sink.beats)
 
-A cycle: the clock rises; agents ``drive`` what they offer in this cycle; the clock falls; logic settles; agents ``sample``
-the settled signals, which are what the next rising edge takes. A transfer's **stamp** is the number of its cycle,
-counted from the first cycle after reset.
+A cycle: the clock rises; agents ``drive`` what they offer in this cycle; the clock falls; logic settles; agents
+``sample`` the settled signals, which are what the next rising edge takes. A transfer's **stamp** is the number of
+its cycle, counted from the first cycle after reset.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-from cocotb.handle import Immediate
 from cocotb.triggers import Timer
 
 from .beats import Beat, LinkLayout
 from .checks import LinkChecks, compare_beats
 from .patterns import Pattern, always
+from .signals import UnknownBits, reader, unsigned, writer
 
 __all__ = [
     "Agent",
     "Clocking",
-    "Latency",
     "LinkDriver",
     "LinkMonitor",
     "LinkSink",
@@ -42,19 +41,6 @@ __all__ = [
 ]
 
 _HALF_PERIOD_NS = 5
-
-
-class UnknownBits(AssertionError):
-    """A signal that must be 0 or 1 is X or Z."""
-
-
-def _integer(handle, what: str) -> int:
-    bits = str(handle.value)
-    try:
-        return int(bits, 2)
-    except ValueError:
-        shown = bits if len(bits) <= 40 else f"{bits[:20]}...{bits[-16:]}"
-        raise UnknownBits(f"{what} is {shown}") from None
 
 
 class Agent(Protocol):
@@ -73,16 +59,16 @@ class Agent(Protocol):
 class Clocking:
     """Clock and reset of a design, and the agents that live by it.
 
-    ``cycle`` counts from 0 at the first cycle after reset. ``probe`` is called in the middle of a cycle when it is set, for checks
-    that move an input and look at the combinational answer.
+    ``cycle`` counts from 0 at the first cycle after reset. ``probe`` is called in the middle of a cycle when it is
+    set, for checks that move an input and look at the combinational answer.
     """
 
     def __init__(self, dut, clock: str = "clk", reset: str | None = "rst"):
         self.dut = dut
         self.cycle = 0
         self.agents: list[Agent] = []
-        self._clock = getattr(dut, clock)
-        self._reset = getattr(dut, reset) if reset is not None else None
+        self._put_clock = writer(getattr(dut, clock))
+        self._put_reset = writer(getattr(dut, reset)) if reset is not None else None
         self._half = Timer(_HALF_PERIOD_NS, "ns")
 
     def add(self, agent):
@@ -92,18 +78,20 @@ class Clocking:
 
     async def reset(self, cycles: int = 2) -> None:
         """Hold reset for ``cycles`` cycles with every agent cleared, and begin to count cycles anew."""
-        await self._half  # Icarus 11 breaks on what is written to an input at time 0 (X for good): nothing is, before this
+        await (
+            self._half
+        )  # Icarus 11 breaks on what is written to an input at time 0 (X for good): nothing is, before this
         for agent in self.agents:
             agent.clear()
-        if self._reset is not None:
-            self._reset.set(Immediate(1))
+        if self._put_reset is not None:
+            self._put_reset("1")
         for _ in range(cycles):
-            self._clock.set(Immediate(0))
+            self._put_clock("0")
             await self._half
-            self._clock.set(Immediate(1))
+            self._put_clock("1")
             await self._half
-        if self._reset is not None:
-            self._reset.set(Immediate(0))
+        if self._put_reset is not None:
+            self._put_reset("0")
         self.cycle = 0
 
     async def step(self) -> None:
@@ -111,12 +99,14 @@ class Clocking:
         cycle = self.cycle
         for agent in self.agents:
             agent.drive(cycle)
-        self._clock.set(Immediate(0))
+        # The design answers before the clock falls: a clock gate takes its enable with the falling edge.
+        await self.settle()
+        self._put_clock("0")
         await self._half
         for agent in self.agents:
             agent.sample(cycle)
         await self.between()
-        self._clock.set(Immediate(1))
+        self._put_clock("1")
         await self._half
         self.cycle = cycle + 1
 
@@ -133,7 +123,8 @@ class Clocking:
             if until():
                 return
             await self.step()
-        assert until(), f"{what} was not reached in {max_cycles} cycles"
+        if not until():
+            raise AssertionError(f"{what} was not reached in {max_cycles} cycles")
 
 
 class _Port:
@@ -142,19 +133,21 @@ class _Port:
     def __init__(self, dut, name: str, layout: LinkLayout):
         self.name = name
         self.layout = layout
-        self._payload = getattr(dut, f"{name}__payload")
-        self._valid = getattr(dut, f"{name}__valid")
-        self._ready = getattr(dut, f"{name}__ready")
-        width = len(self._payload)
+        payload, valid, ready = (getattr(dut, f"{name}__{part}") for part in ("payload", "valid", "ready"))
+        width = len(payload)
         if width != layout.width:
             raise ValueError(f"{name}: payload has {width} bits, the layout {layout} has {layout.width}")
+        self._valid = valid
+        self.read_payload, self.read_valid, self.read_ready = reader(payload), reader(valid), reader(ready)
+        self.put_payload, self.put_valid, self.put_ready = writer(payload), writer(valid), writer(ready)
 
 
 class LinkDriver(_Port):
     """Offers beats to an input of the design.
 
-    A beat that is offered stays until it is taken; ``pattern`` decides when the next is offered. ``beats`` and ``stamps``
-    hold what was taken and when, ``pending`` is what is left, ``blocked`` counts cycles of valid without ready.
+    A beat that is offered stays until it is taken; ``pattern`` decides when the next is offered. ``beats`` and
+    ``stamps`` hold what was taken and when, ``pending`` is what is left, ``blocked`` counts cycles of valid without
+    ready.
     """
 
     def __init__(self, dut, name: str, layout: LinkLayout, pattern: Pattern | None = None, seed: int | str = 0):
@@ -169,8 +162,8 @@ class LinkDriver(_Port):
     def clear(self) -> None:
         """Forget everything and withdraw the offer (reset)."""
         self._forget()
-        self._valid.set(Immediate(0))
-        self._payload.set(Immediate(0))
+        self.put_valid("0")
+        self.put_payload("0" * self.layout.width)
 
     def _forget(self) -> None:
         self.beats: list[Beat] = []
@@ -178,7 +171,7 @@ class LinkDriver(_Port):
         self.blocked = 0
         self.offering = False
         self._queue: list[Beat] = []
-        self._words: list[int] = []
+        self._words: list[str] = []
         self._next = 0
         self._dones = 0
         self._valid_is = False
@@ -186,7 +179,7 @@ class LinkDriver(_Port):
     def send(self, stream: Iterable[Beat]) -> None:
         """Append beats to be driven."""
         for beat in stream:
-            self._words.append(self.layout.pack(beat))
+            self._words.append(f"{self.layout.pack(beat):0{self.layout.width}b}")
             self._queue.append(beat)
 
     @property
@@ -205,22 +198,26 @@ class LinkDriver(_Port):
         inside = self.offering or (self._next > 0 and not self._queue[self._next - 1].done)
         return self._dones + inside
 
+    def due(self, cycle: int) -> bool:
+        """Whether the next beat may be offered in this cycle, as the pattern says; a subclass may know better."""
+        return self._gate(False)
+
     def drive(self, cycle: int) -> None:
         """Offer the next beat, or keep offering."""
         if self.offering:
             return
-        if self._next < len(self._queue) and self._gate(False):
+        if self._next < len(self._queue) and self.due(cycle):
             self.offering = True
-            self._payload.set(Immediate(self._words[self._next]))
+            self.put_payload(self._words[self._next])
         if self._valid_is != self.offering:
             self._valid_is = self.offering
-            self._valid.set(Immediate(int(self.offering)))
+            self.put_valid("1" if self.offering else "0")
 
     def sample(self, cycle: int) -> None:
         """See whether the beat is taken."""
         if not self.offering:
             return
-        ready = str(self._ready.value)
+        ready = self.read_ready()
         if ready == "1":
             beat = self._queue[self._next]
             self.beats.append(beat)
@@ -237,8 +234,8 @@ class LinkDriver(_Port):
 class LinkMonitor(_Port):
     """Watches a link that others drive, recording its transfers.
 
-    ``beats`` and ``stamps`` hold the transfers, ``blocked`` counts cycles of valid without ready, ``starved`` cycles without valid.
-    ``seen`` is what the last sample saw: (valid, ready, payload bits; 0 when not valid).
+    ``beats`` and ``stamps`` hold the transfers, ``blocked`` counts cycles of valid without ready, ``starved`` cycles
+    without valid. ``seen`` is what the last sample saw: (valid, ready, payload bits; 0 when not valid).
     """
 
     def __init__(self, dut, name: str, layout: LinkLayout):
@@ -261,14 +258,14 @@ class LinkMonitor(_Port):
 
     def ready_now(self, cycle: int) -> bool:
         """The link's ready in this cycle."""
-        ready = str(self._ready.value)
+        ready = self.read_ready()
         if ready not in "01":
             raise UnknownBits(f"{self.name}: ready is {ready} in cycle {cycle}")
         return ready == "1"
 
     def sample(self, cycle: int) -> None:
         """Record a transfer, if there is one."""
-        valid = str(self._valid.value)
+        valid = self.read_valid()
         ready = self.ready_now(cycle)
         if valid == "0":
             self.starved += 1
@@ -276,7 +273,7 @@ class LinkMonitor(_Port):
             return
         if valid != "1":
             raise UnknownBits(f"{self.name}: valid is {valid} in cycle {cycle}")
-        word = _integer(self._payload, f"{self.name}: payload, valid, in cycle {cycle},")
+        word = unsigned(self.read_payload(), f"{self.name}: payload, while valid, in cycle {cycle},")
         self.seen = (True, ready, word)
         if ready:
             self.beats.append(self.layout.unpack(word))
@@ -286,7 +283,7 @@ class LinkMonitor(_Port):
 
 
 class LinkSink(LinkMonitor):
-    """Takes beats from an output of the design; ``pattern`` decides when it is ready, without looking at this cycle's valid."""
+    """Takes beats from an output of the design; ``pattern`` says when, without a look at this cycle's valid."""
 
     def __init__(self, dut, name: str, layout: LinkLayout, pattern: Pattern | None = None, seed: int | str = 0):
         self._is_ready = False
@@ -301,14 +298,18 @@ class LinkSink(LinkMonitor):
         """Forget all transfers, and be not ready (reset)."""
         super().clear()
         self._is_ready = False
-        self._ready.set(Immediate(0))
+        self.put_ready("0")
+
+    def due(self, cycle: int) -> bool:
+        """Whether to be ready in this cycle, as the pattern says; a subclass may know better."""
+        return self._gate(self.seen[0])
 
     def drive(self, cycle: int) -> None:
         """Be ready, or not."""
-        ready = self._gate(self.seen[0])
+        ready = self.due(cycle)
         if ready != self._is_ready:
             self._is_ready = ready
-            self._ready.set(Immediate(int(ready)))
+            self.put_ready("1" if ready else "0")
 
     def ready_now(self, cycle: int) -> bool:
         """What this sink drives."""
@@ -316,16 +317,16 @@ class LinkSink(LinkMonitor):
 
     def flip_ready(self) -> None:
         """Invert ready until `unflip_ready`, inside one cycle."""
-        self._ready.set(Immediate(int(not self._is_ready)))
+        self.put_ready("0" if self._is_ready else "1")
 
     def unflip_ready(self) -> None:
         """Put ready back."""
-        self._ready.set(Immediate(int(self._is_ready)))
+        self.put_ready("1" if self._is_ready else "0")
 
-    def offer_now(self) -> tuple[str, int]:
+    def offer_now(self) -> tuple[str, str]:
         """Valid and (while it is 1) payload as they stand now, for a look in mid-cycle."""
-        valid = str(self._valid.value)
-        return valid, _integer(self._payload, f"{self.name}: payload") if valid == "1" else 0
+        valid = self.read_valid()
+        return valid, self.read_payload() if valid == "1" else ""
 
 
 class ProtocolChecker:
@@ -350,7 +351,8 @@ class ProtocolChecker:
     def sample(self, cycle: int) -> None:
         """Check this cycle; register the checker after its monitor."""
         problem = self._checks.cycle(cycle, *self.monitor.seen, self._may_begin)
-        assert problem is None, problem
+        if problem is not None:
+            raise AssertionError(problem)
 
 
 class Scoreboard:
@@ -364,26 +366,5 @@ class Scoreboard:
     def compare(self, got: Sequence[Beat], stamps: Sequence[int] | None = None) -> None:
         """AssertionError that shows the first difference and what surrounds it."""
         problem = compare_beats(self.name, self.expected, got, stamps, unordered=self.unordered)
-        assert problem is None, problem
-
-
-class Latency:
-    """Measures latency and interval from the stamps of two ports.
-
-    `latency`: cycles from the transfer of an input beat to that of the output beat at the same position (a list of pairs of positions
-    may say which belong together). `interval`: the cycles between consecutive transfers.
-    """
-
-    def __init__(self, inputs: Sequence[int], outputs: Sequence[int]):
-        self.inputs = list(inputs)
-        self.outputs = list(outputs)
-
-    def latency(self, pairs: Sequence[tuple[int, int]] | None = None) -> list[int]:
-        """Latency of each pair (input position, output position)."""
-        if pairs is None:
-            pairs = [(i, i) for i in range(min(len(self.inputs), len(self.outputs)))]
-        return [self.outputs[o] - self.inputs[i] for i, o in pairs]
-
-    def interval(self) -> list[int]:
-        """Cycles between consecutive input transfers."""
-        return [b - a for a, b in zip(self.inputs, self.inputs[1:], strict=False)]
+        if problem is not None:
+            raise AssertionError(problem)

@@ -1,19 +1,21 @@
 """Whole-program runs: a netlist's top, configured, started and clocked to its end, with every transfer recorded.
 
-`build_native` compiles the native main (``native_main.cpp``: Verilator, no cocotb); `run_native` runs it. `build_program` and `run_program` do
-the same on either simulator through cocotb (``program_bench.py``): slow, for small programs, and equal byte for byte.
+`build_native` compiles the native main (``native_main.cpp``: Verilator, no cocotb); `run_native` runs it.
+`build_program` and `run_program` do the same on either simulator through cocotb (``program_bench.py``): slow, for
+small programs, and equal byte for byte.
 
-Ports of the top: ``clk rst cfg_valid cfg_addr[15:0] cfg_data[31:0] start finished error_any status_addr[15:0] status_data[31:0]``,
-``probe_valid[L-1:0] probe_ready[L-1:0] probe_stop[4L-1:0] probe_empty[L-1:0] probe_done[L-1:0] unit_state[..]``, and optionally
-``mem_busy`` (memory activity that is no deadlock) and ``dump`` (high in one cycle after the run: memories write their files). L is the
-number of links.
+Ports of the top: ``clk rst cfg_valid cfg_addr[15:0] cfg_data[31:0] start finished error_any status_addr[15:0]
+status_data[31:0]``, ``probe_valid[L-1:0] probe_ready[L-1:0] probe_stop[4L-1:0] probe_empty[L-1:0] probe_done[L-1:0]
+unit_state[..]``, and optionally ``mem_busy`` (memory activity that is no deadlock) and ``dump`` (high in one cycle
+after the run: memories write their files). L is the number of links.
 
-**Cycles** count from 0, the cycle in which ``start`` is high; ``cycles`` is the number of the cycle in which ``finished`` was seen.
+**Cycles** count from 0, the cycle in which ``start`` is high; ``cycles`` is the number of the cycle in which
+``finished`` was seen.
 """
 
 import os
-import sys
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -27,7 +29,16 @@ from .errors import BuildError, SimulationFailed, SimulationTimeout
 from .process import run_group
 from .run import run_cocotb
 
-__all__ = ["NativeRun", "ProgramBuild", "RECORD", "build_native", "build_program", "parse_result", "run_native", "run_program"]
+__all__ = [
+    "RECORD",
+    "NativeRun",
+    "ProgramBuild",
+    "build_native",
+    "build_program",
+    "parse_result",
+    "run_native",
+    "run_program",
+]
 
 NATIVE_MAIN = Path(__file__).parent / "native_main.cpp"
 
@@ -80,7 +91,10 @@ class NativeRun:
         """Whether another run (on another simulator) did the same: every transfer, every count, every final value."""
         arrays = ("records", "transfers", "blocked", "starved", "valid", "ready")
         return (self.reason, self.cycles, self.unit_state, self.status) == (
-            other.reason, other.cycles, other.unit_state, other.status,
+            other.reason,
+            other.cycles,
+            other.unit_state,
+            other.status,
         ) and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in arrays)
 
     def of_link(self, link: int) -> np.ndarray:
@@ -134,14 +148,26 @@ def build_native(
     jobs: int = 2,
     cache: str | os.PathLike | None = None,
 ) -> ProgramBuild:
-    """Compile a program top with the native main (Verilator); ``mem_busy`` and ``dump`` say which optional ports it has; see `build.build` for the other parameters and errors."""
+    """Compile a program top with the native main (Verilator).
+
+    ``mem_busy`` and ``dump`` say which optional ports it has; see `build.build` for the other parameters and errors.
+    """
     flags = ["-CFLAGS", f"-DSTEP_LINKS={links}"]
     if mem_busy:
         flags += ["-CFLAGS", "-DSTEP_MEM_BUSY"]
     if dump:
         flags += ["-CFLAGS", "-DSTEP_DUMP"]
     built = build(
-        "verilator", verilog, top, vpi=False, main=NATIVE_MAIN, opt=opt, trace=trace, arguments=[*flags, *arguments], jobs=jobs, cache=cache
+        "verilator",
+        verilog,
+        top,
+        vpi=False,
+        main=NATIVE_MAIN,
+        opt=opt,
+        trace=trace,
+        arguments=[*flags, *arguments],
+        jobs=jobs,
+        cache=cache,
     )
     return ProgramBuild(built, links)
 
@@ -187,11 +213,12 @@ def run_native(
 ) -> NativeRun:
     """Run a program natively.
 
-    ``registers``: (address, value) writes in order. ``status``: addresses to read at the end. ``plusargs`` go to the design (memory contents).
-    ``quiet_cycles`` without a transfer (and without ``mem_busy``) are a deadlock. ``waves`` with ``trace_from`` .. ``trace_to``: cycles to draw.
-    ``progress``: lines on stderr.
+    ``registers``: (address, value) writes in order. ``status``: addresses to read at the end. ``plusargs`` go to the
+    design (memory contents). ``quiet_cycles`` without a transfer (and without ``mem_busy``) are a deadlock.
+    ``waves`` with ``trace_from`` .. ``trace_to``: cycles to draw. ``progress``: lines on stderr.
 
-    On Ctrl-C the simulation saves what it has, marked ``interrupted``, and `KeyboardInterrupt` goes on up with the `NativeRun` in its ``run``.
+    On Ctrl-C the simulation saves what it has, marked ``interrupted``, and `KeyboardInterrupt` goes on up with the
+    `NativeRun` in its ``run``.
     """
     if waves is not None and not program.build.trace:
         raise BuildError(f"{program.build.top} was built without waveforms", fix="build it with trace=True")

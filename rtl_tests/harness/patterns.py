@@ -112,7 +112,7 @@ def _after_valid(rng: Random, cycles: float) -> Callable[[bool], bool]:
     return gate
 
 
-_GATES = {
+_GATES: dict[str, Callable[..., Callable[[bool], bool]]] = {
     "always": _always,
     "never": _never,
     "withhold": _withhold,

@@ -122,9 +122,13 @@ def run_cocotb(
         arguments = list(plusargs)
         if waves:
             if not build.trace:
-                raise BuildError(f"{build.top} was built without waveforms; build it with trace=True or STEP_HW_WAVES=1")
+                raise BuildError(
+                    f"{build.top} was built without waveforms; build it with trace=True or STEP_HW_WAVES=1"
+                )
             if waves is True:
-                waves_path = Path(os.environ.get("STEP_HW_WAVES_DIR", "waves")).resolve() / f"{build.top}-{build.simulator}.fst"
+                waves_path = (
+                    Path(os.environ.get("STEP_HW_WAVES_DIR", "waves")).resolve() / f"{build.top}-{build.simulator}.fst"
+                )
             else:
                 waves_path = Path(waves).resolve()
             waves_path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,18 +137,30 @@ def run_cocotb(
         if build.simulator == "icarus":
             from cocotb_tools import config
 
-            command = ["vvp", "-m", config.lib_name_path("vpi", "icarus"), build.executable, "-fst" if waves else "-none"]
+            command: list[str | os.PathLike] = [
+                "vvp",
+                "-m",
+                config.lib_name_path("vpi", "icarus"),
+                build.executable,
+                "-fst" if waves else "-none",
+            ]
         else:
             command = [build.executable]
-        done = run_group([*command, *arguments], cwd=work, log=work / "simulation.log", env=environment, timeout_s=timeout_s)
+        done = run_group(
+            [*command, *arguments], cwd=work, log=work / "simulation.log", env=environment, timeout_s=timeout_s
+        )
         print(f"{build.top} on {build.simulator}: seed {seed} (repeat with STEP_HW_SEED={seed})")
         if waves_path is not None:
             print(f"waveform: {waves_path}")
         tail = "\n".join(done.output.strip().splitlines()[-25:])
         if done.timed_out:
-            raise SimulationTimeout(f"{build.top} on {build.simulator} took more than {timeout_s:g} s; last output:\n{tail}")
+            raise SimulationTimeout(
+                f"{build.top} on {build.simulator} took more than {timeout_s:g} s; last output:\n{tail}"
+            )
         if not results.exists():
-            raise SimulationFailed(f"{build.top} on {build.simulator} left no results (exit {done.returncode}); output:\n{tail}")
+            raise SimulationFailed(
+                f"{build.top} on {build.simulator} left no results (exit {done.returncode}); output:\n{tail}"
+            )
         run = CocotbRun(_outcomes(results), seed, done.output, waves_path)
     if not run.outcomes:
         raise SimulationFailed(f"no cocotb test named {testcase!r} in {test_module}; output:\n{tail}")

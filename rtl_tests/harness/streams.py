@@ -1,7 +1,7 @@
 """Random and directed streams of beats: ragged, with bare stops, of single elements, empty, one after another.
 
-All are well formed (SPEC section 1): every stop closes exactly one level-1 vector, which may be empty; the last beat of a
-non-empty stream of rank N carries S_N; done follows.
+All are well formed (SPEC section 1): every stop closes exactly one level-1 vector, which may be empty; the last beat
+of a non-empty stream of rank N carries S_N; done follows.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ __all__ = ["corner_streams", "random_element", "random_stream", "restop"]
 
 
 def random_element(rng: Random, layout: LinkLayout, max_rows: int | None = None) -> Beat:
-    """An element of random bits; ``max_rows`` bounds its valid rows (default: as many as the field holds, at least 1)."""
+    """An element of random bits with 1 to ``max_rows`` valid rows (default: as many as the field holds)."""
     top = max_rows if max_rows is not None else max(1, (1 << layout.rows) - 1)
     return Beat(rng.getrandbits(layout.data), rng.randint(1, top))
 
@@ -30,8 +30,9 @@ def random_stream(
 ) -> list[Beat]:
     """One done-terminated stream of rank ``rank`` whose dimensions are ragged, each up to ``max_len``.
 
-    ``element()`` makes an element's beat. Dimension 0 is 0 (a bare stop) with probability ``p_empty`` and 1 with ``p_single``; dimensions
-    between are 1 with ``p_single``, never 0; the outermost is 0 (an empty stream) with ``p_empty`` / 2, or ``outer`` when given.
+    ``element()`` makes an element's beat. Dimension 0 is 0 (a bare stop) with probability ``p_empty`` and 1 with
+    ``p_single``; dimensions between are 1 with ``p_single``, never 0; the outermost is 0 (an empty stream) with
+    ``p_empty`` / 2, or ``outer`` when given.
     """
 
     def length(innermost: bool) -> int:
@@ -67,7 +68,7 @@ def random_stream(
 
 
 def corner_streams(rank: int, element: Callable[[], Beat]) -> dict[str, list[Beat]]:
-    """Named streams that units get wrong: empty, one element, starting, ending and consisting of bare stops, back to back."""
+    """Named streams that units get wrong: empty, of one element, with bare stops at either end, back to back."""
     found: dict[str, list[Beat]] = {"empty stream": [DONE]}
     one = [element()._replace(stop=rank), DONE]
     found["single element"] = one
@@ -76,7 +77,13 @@ def corner_streams(rank: int, element: Callable[[], Beat]) -> dict[str, list[Bea
         found["bare stop only"] = [bare(rank), DONE]
         found["starts with a bare stop"] = [bare(1), element()._replace(stop=rank), DONE]
         found["ends with a bare stop"] = [element(), element()._replace(stop=1), bare(rank), DONE]
-        found["bare stops between"] = [element()._replace(stop=1), bare(1), bare(1), element()._replace(stop=rank), DONE]
+        found["bare stops between"] = [
+            element()._replace(stop=1),
+            bare(1),
+            bare(1),
+            element()._replace(stop=rank),
+            DONE,
+        ]
         found["every level"] = [
             *(beat for level in range(1, rank + 1) for beat in (element(), element()._replace(stop=level))),
             *(beat for level in range(rank, 0, -1) for beat in (bare(level), element()._replace(stop=level))),

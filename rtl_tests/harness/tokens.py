@@ -1,6 +1,7 @@
 """Token streams of the interpreter as beats of a link, and back (docs/DESIGN.md, section 2).
 
-An element's bits: a tile row-major, element (0,0) lowest, missing rows as zeros; a selector bit 0 lowest; a tuple's first member lowest.
+An element's bits: a tile row-major, element (0,0) lowest, missing rows as zeros; a selector bit 0 lowest; a tuple's
+first member lowest.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,9 @@ _REFERENCE_BITS = 32
 
 def _static(type_: Tile) -> tuple[int, int]:
     if not type_.is_static:
-        raise ValueError(f"{type_} has no fixed size; give the physical tile's type, for example Tile(T, T, {type_.dtype})")
+        raise ValueError(
+            f"{type_} has no fixed size; give the physical tile's type, for example Tile(T, T, {type_.dtype})"
+        )
     return int(type_.rows), int(type_.cols)
 
 
@@ -74,7 +77,7 @@ def _encode(data, type_: Type) -> list[tuple[int, int]]:
 
 
 def to_beats(tokens: TokenStream, type_: Type, *, done: bool = True) -> list[Beat]:
-    """Beats of ``tokens`` on a link of ``type_``; a tile of fewer rows than the type's travels zero-padded with its row count."""
+    """Beats of ``tokens`` on a link of ``type_``; a tile of fewer rows than the type's travels zero-padded."""
     elements = iter(_encode(tokens.data, type_))
     made = []
     for stop, empty in zip(tokens.stop.tolist(), tokens.empty.tolist(), strict=True):
@@ -109,7 +112,7 @@ def _decode(word: int, rows: int, type_: Type):
 
 
 def from_beats(stream: Sequence[Beat], type_: Type, rank: int) -> TokenStream:
-    """The token stream that ``stream`` (one done at the end, or none) carried; tiles come back with their valid rows only."""
+    """The token stream that ``stream`` (one done at its end, or none) carried; of tiles, the valid rows only."""
     body = list(stream)
     if body and body[-1].done:
         body.pop()

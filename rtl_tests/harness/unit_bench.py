@@ -4,6 +4,7 @@ Started by `bench.bench_unit`; the process of a simulator costs far more than a 
 Nothing is asserted here: what goes wrong is recorded per case, and pytest shows all of it.
 """
 
+import importlib
 import os
 import pickle
 from collections.abc import Mapping
@@ -17,8 +18,9 @@ from cocotb.triggers import Timer
 from .beats import LinkLayout
 from .cases import Case, CaseResult
 from .checks import compare_beats
-from .links import Clocking, LinkDriver, LinkSink, ProtocolChecker, UnknownBits
+from .links import Clocking, LinkDriver, LinkSink, ProtocolChecker
 from .patterns import Pattern, always
+from .signals import reader, unsigned
 
 __all__ = ["unit_bench"]
 
@@ -43,14 +45,16 @@ class _ProbingClocking(Clocking):
             now = sink.offer_now()
             if now != was and self.problem is None:
                 what = f"valid {was[0]} -> {now[0]}" if now[0] != was[0] else "payload changes"
-                self.problem = f"{sink.name}: valid or payload depends on ready in cycle {self.cycle}: {what} when ready flips"
+                self.problem = (
+                    f"{sink.name}: valid or payload depends on ready in cycle {self.cycle}: {what} when ready flips"
+                )
         for sink in self.sinks:
             sink.unflip_ready()
         await self.settle()
 
 
 class _UnitBench:
-    def __init__(self, dut, ports: Mapping, seed: int):
+    def __init__(self, dut, ports: Mapping, seed: int, agents: str | None):
         self.dut = dut
         self.seed = seed
         self.cfg = {name: getattr(dut, port) for name, port in ports["cfg"].items()}
@@ -65,21 +69,18 @@ class _UnitBench:
             self.clocking.add(agent)
         for name, sink in self.sinks.items():
             self.checkers[name] = self.clocking.add(ProtocolChecker(sink, may_begin=self._streams_begun))
-        self.error = getattr(dut, "error", None)
-        self.state = getattr(dut, "state", None)
+        self.fixed = list(self.clocking.agents)
+        self.make_agents = None
+        if agents is not None:
+            module, _, function = agents.partition(":")
+            self.make_agents = getattr(importlib.import_module(module), function)
+        self.error, self.state = (
+            reader(getattr(dut, name)) if hasattr(dut, name) else lambda: "0" for name in ("error", "state")
+        )
 
     def _streams_begun(self) -> int:
         # A unit without inputs is started by reset, once.
         return max((driver.streams_begun for driver in self.drivers.values()), default=1)
-
-    def _read(self, handle) -> int:
-        if handle is None:
-            return 0
-        bits = str(handle.value)
-        try:
-            return int(bits, 2)
-        except ValueError:
-            raise UnknownBits(f"{handle._name} is {bits} in cycle {self.clocking.cycle}") from None
 
     def _pattern(self, chosen, name: str) -> Pattern:
         if isinstance(chosen, Mapping):
@@ -90,11 +91,14 @@ class _UnitBench:
         seed = case.seed if case.seed is not None else f"{self.seed}:{case.name}"
         for name, handle in self.cfg.items():
             handle.set(Immediate(case.cfg.get(name, 0)))
-        for agents, chosen in ((self.drivers, case.drive), (self.sinks, case.sink)):
-            for name, agent in agents.items():
-                agent.use(self._pattern(chosen, name), seed)
+        for name, driver in self.drivers.items():
+            driver.use(self._pattern(case.drive, name), seed)
+        for name, sink in self.sinks.items():
+            sink.use(self._pattern(case.sink, name), seed)
         for name, checker in self.checkers.items():
             checker.max_rank = case.max_rank.get(name)
+        extra = list(self.make_agents(self.dut, case)) if self.make_agents else []
+        self.clocking.agents[:] = [*extra, *self.fixed]
         if case.reset:
             await self.clocking.reset()
         else:
@@ -114,7 +118,7 @@ class _UnitBench:
             wrong = self._compare(case, prefix=True)
             problem = f"{problem}\n{wrong}" if wrong else problem
         problem = problem or self.clocking.problem or self._compare(case, prefix=bool(case.error))
-        agents = {**self.drivers, **self.sinks}
+        agents: dict[str, LinkDriver | LinkSink] = {**self.drivers, **self.sinks}
         return CaseResult(
             name=case.name,
             beats={name: agent.beats for name, agent in agents.items()},
@@ -124,14 +128,13 @@ class _UnitBench:
             cycles=self.clocking.cycle,
             error=self._final(self.error),
             state=self._final(self.state),
+            notes=[getattr(agent, "note", None) for agent in extra],
             problem=problem,
         )
 
-    def _final(self, handle) -> int:
-        try:
-            return self._read(handle)
-        except UnknownBits:
-            return -1
+    def _final(self, read) -> int:
+        bits = read()
+        return int(bits, 2) if set(bits) <= {"0", "1"} else -1
 
     async def _clock(self, case: Case) -> str | None:
         """Run to the end of the case; a message if it does not get there."""
@@ -139,38 +142,48 @@ class _UnitBench:
         complete = len(wanted) == len(self.sinks)  # every output has an expectation: their counts say when it ends
         beats = sum(len(stream) for stream in (*case.inputs.values(), *filter(None, case.expected.values())))
         limit = case.max_cycles or 2000 + 200 * beats
-        agents = (*self.drivers.values(), *self.sinks.values())
+        agents: list[LinkDriver | LinkSink] = [*self.drivers.values(), *self.sinks.values()]
         moved = idle = 0
         while self.clocking.cycle < limit:
             await self.clocking.step()
-            error = self._read(self.error)
+            error = unsigned(self.error(), f"error in cycle {self.clocking.cycle}")
             if error:
                 if error == case.error:
                     return None
                 name = self.error_names.get(error, "unknown")
                 expected = f" (expected {case.error})" if case.error else ""
-                return f"the unit raised error {error} ({name}) in cycle {self.clocking.cycle}{expected}\n{self._where(case)}"
+                what = f"the unit raised error {error} ({name}) in cycle {self.clocking.cycle}{expected}"
+                return f"{what}\n{self._where(case)}"
             now = sum(len(agent.stamps) for agent in agents)
             idle = idle + 1 if now == moved else 0
             moved = now
             fed = all(driver.idle for driver in self.drivers.values())
             if complete and not case.error and fed and all(len(self.sinks[n].beats) >= k for n, k in wanted.items()):
-                if idle >= 8:  # a little longer, for beats that nobody expects
-                    return None
+                if idle >= case.tail:  # a little longer, for beats that nobody expects
+                    return self._left_over()
             elif idle >= case.quiet:
                 if case.error:
-                    return f"the unit did not raise error {case.error} ({self.error_names.get(case.error, 'unknown')})\n{self._where(case)}"
+                    name = self.error_names.get(case.error, "unknown")
+                    return f"the unit did not raise error {case.error} ({name})\n{self._where(case)}"
                 short = [name for name, count in wanted.items() if len(self.sinks[name].beats) < count]
                 if fed and not short:
                     return None
                 return f"stuck: no transfer for {idle} cycles\n{self._where(case)}"
         return f"not finished after {limit} cycles\n{self._where(case)}"
 
+    def _left_over(self) -> str | None:
+        """A beat that is offered beyond the last expected one, and that the sink just did not take."""
+        for name, sink in self.sinks.items():
+            valid, _, word = sink.seen
+            if valid:
+                return f"{name}: offers {sink.layout.unpack(word)} after all {len(sink.beats)} expected beats"
+        return None
+
     def _where(self, case: Case) -> str:
         """State of every port, for messages."""
         lines = []
         for name, driver in self.drivers.items():
-            doing = f"offers {driver.pending[0]}, ready {driver._ready.value}" if driver.offering else "offers nothing"
+            doing = f"offers {driver.pending[0]}, ready {driver.read_ready()}" if driver.offering else "offers nothing"
             lines.append(f"  {name}: {len(driver.beats)} of {len(driver.beats) + len(driver.pending)} taken, {doing}")
         for name, sink in self.sinks.items():
             valid, ready, word = sink.seen
@@ -202,6 +215,6 @@ async def unit_bench(dut) -> None:
     """Run all cases of the file named by STEP_HW_CASES, write the results to STEP_HW_RESULTS."""
     request = pickle.loads(Path(os.environ["STEP_HW_CASES"]).read_bytes())
     await Timer(1, "ns")  # no writes at time 0, see Clocking.reset
-    bench = _UnitBench(dut, request["ports"], request["seed"])
+    bench = _UnitBench(dut, request["ports"], request["seed"], request["agents"])
     results = [await bench.run(case) for case in request["cases"]]
     Path(os.environ["STEP_HW_RESULTS"]).write_bytes(pickle.dumps(results))

@@ -1,0 +1,202 @@
+"""A memory system with load, input and store units on it, as one design and as the model's units.
+
+Loads without reference begin at `start`, which the agent of `agents` gives in cycle 0, so that their first token is made in
+cycle 1 (the model's ``start`` parameter).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from cocotb.handle import Immediate
+
+from step_hw.beat import BeatLayout
+from step_hw.hbm.affine import AFFINE_REGISTERS, LOOPS
+from step_hw.hbm.system import MemorySystem
+from step_hw.link import LinkFIFO
+from step_hw.unit import Unit
+from step_hw.units.input import Input
+from step_hw.units.load import Load
+from step_hw.units.store import Store
+from step_lang.memory_config import MemoryConfig
+from step_lang.unitgraph import LinkSpec, Payload, UnitSpec
+
+__all__ = ["MemoryRig", "Port", "agents", "view"]
+
+REFERENCE = BeatLayout(32)
+
+
+@dataclass(frozen=True)
+class Port:
+    """A unit on the memory: ``kind`` load, input or store; ``ref`` for loads; ``to``: a load's output goes to store number
+    ``to`` of the rig instead of to a port."""
+
+    kind: str
+    layout: BeatLayout
+    element_bytes: int
+    ref: bool = False
+    window: int = 16
+    to: int | None = None
+
+
+def view(base: int, limit: int, counts: Sequence[int], strides: Sequence[int]) -> dict[str, int]:
+    """Registers of an affine view, sizes given outermost first as in the language."""
+    made = {"base": base, "limit": limit, "dims": len(counts)}
+    for k in range(LOOPS):
+        made[f"count{k}"] = counts[-1 - k] if k < len(counts) else 1
+        made[f"stride{k}"] = strides[-1 - k] % (1 << 32) if k < len(counts) else 0
+    return made
+
+
+class MemoryRig(Unit):
+    """Outputs: of the loads and inputs without ``to``; inputs: references of loads, then data of stores without a load.
+
+    Registers of port n are named ``p<n>_<name>``; ``cfg_for`` makes them. Loads are ports 0.., stores follow.
+    """
+
+    kind = "rig"
+
+    def __init__(self, memory: MemoryConfig, loads: Sequence[Port], stores: Sequence[Port] = ()):
+        self.memory, self.loads, self.stores = memory, list(loads), list(stores)
+        self.fed = {load.to for load in loads if load.to is not None}
+        self.hbm = MemorySystem(memory, [(p.element_bytes, p.window) for p in loads], [p.element_bytes for p in stores])
+        inputs = [REFERENCE for p in loads if p.ref] + [p.layout for i, p in enumerate(stores) if i not in self.fed]
+        outputs = [p.layout for p in loads if p.to is None]
+        self.units: list[Unit] = []
+        cfg: dict[str, int] = {}
+        for n, port in enumerate([*self.loads, *self.stores]):
+            if port.kind == "store":
+                unit: Unit = Store(port.layout, memory=memory, element_bytes=port.element_bytes)
+            elif port.kind == "input":
+                unit = Input(port.layout, memory=memory, element_bytes=port.element_bytes, window=port.window, tokens=64)
+            else:
+                unit = Load(port.layout, memory=memory, element_bytes=port.element_bytes, window=port.window,
+                            reference=REFERENCE if port.ref else None)
+            self.units.append(unit)
+            cfg |= {f"p{n}_{name}": width for name, width in unit.cfg_widths.items()}
+        extra = {"start": In(1), "dump": In(1), "finished": Out(max(1, len(stores))), "token_write": In(1),
+                 "token_address": In(6), "token_data": In(6)}
+        extra |= {name: Out(48) for name in ("read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle", "bursts0")}
+        super().__init__(inputs, outputs, cfg, extra=extra)
+
+    @property
+    def module_name(self) -> str:
+        parts = [f"{p.kind}{p.element_bytes}{'r' if p.ref else ''}{'' if p.to is None else f'to{p.to}'}"
+                 for p in [*self.loads, *self.stores]]
+        return "rig_" + "_".join(parts) + "_" + self.memory.key
+
+    def dependencies(self) -> dict[str, str]:
+        return self.hbm.dependencies()
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.hbm = hbm = self.hbm
+        inputs, outputs = iter(self.ins), iter(self.outs)
+        m.d.comb += [hbm.start.eq(self.start), hbm.dump.eq(self.dump)]
+        m.d.comb += [getattr(self, name).eq(getattr(hbm, name))
+                     for name in ("read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle", "bursts0")]
+        error = 0
+        links: dict[int, LinkFIFO] = {}
+        for n, (unit, port) in enumerate(zip(self.units, [*self.loads, *self.stores], strict=True)):
+            m.submodules[f"p{n}"] = unit
+            for name in unit.cfg_widths:
+                m.d.comb += getattr(unit.cfg, name).eq(getattr(self.cfg, f"p{n}_{name}"))
+            error |= unit.error
+            if port.kind == "store":
+                place = n - len(self.loads)
+                wiring.connect(m, unit.mem, getattr(hbm, f"write{place}"))
+                source = links[place].out0 if place in links else wiring.flipped(next(inputs))
+                wiring.connect(m, source, unit.in0)
+                continue
+            wiring.connect(m, unit.mem, getattr(hbm, f"read{n}"))
+            if port.ref:
+                wiring.connect(m, wiring.flipped(next(inputs)), unit.in0)
+            else:
+                m.d.comb += unit.start.eq(self.start)
+            if port.kind == "input":
+                m.d.comb += [unit.token_write.eq(self.token_write), unit.token_address.eq(self.token_address),
+                             unit.token_data.eq(self.token_data)]
+            if port.to is None:
+                wiring.connect(m, unit.out0, wiring.flipped(next(outputs)))
+            else:
+                m.submodules[f"link{n}"] = links[port.to] = link = LinkFIFO(port.layout)
+                wiring.connect(m, unit.out0, link.in0)
+        m.d.comb += self.error.eq(error)
+        if self.stores:
+            m.d.comb += self.finished.eq(Cat(unit.finished for unit in self.units[len(self.loads):]))
+        return m
+
+    def cfg_for(self, *views: Mapping[str, int]) -> dict[str, int]:
+        """Registers of all ports, one `view` (plus ``regular`` for inputs) for each."""
+        return {f"p{n}_{name}": value for n, registers in enumerate(views) for name, value in registers.items()}
+
+    def add_units(self, graph, inputs, outputs, cfg, tokens=None) -> None:
+        """The model's units, for `model_bench`. ``tokens``: list of the input unit's token memory."""
+        inputs, outputs = iter(inputs), iter(outputs)
+        inner: dict[int, int] = {}
+        for n, port in enumerate([*self.loads, *self.stores]):
+            config = {name: cfg[f"p{n}_{name}"] for name in [*AFFINE_REGISTERS, "base", "limit", "regular"] if f"p{n}_{name}" in cfg}
+            params = {"element_bytes": port.element_bytes, "window": port.window, "ref": port.ref, "start": 1,
+                      "port": n if n < len(self.loads) else n - len(self.loads), "tokens": tokens}
+            unit = UnitSpec(len(graph.units), port.kind, f"p{n}", params=params, config=config)
+            if port.kind == "store":
+                unit.is_sink = True
+                place = n - len(self.loads)
+                unit.inputs = [inner[place] if place in inner else next(inputs)]
+            else:
+                unit.inputs = [next(inputs)] if port.ref else []
+                if port.to is None:
+                    unit.outputs = [next(outputs)]
+                else:
+                    inner[port.to] = len(graph.links)
+                    graph.links.append(LinkSpec(len(graph.links), f"link{n}", Payload(port.layout.data_width, port.layout.max_rows)))
+                    unit.outputs = [inner[port.to]]
+            graph.units.append(unit)
+        graph.units.append(UnitSpec(len(graph.units), "hbm", "hbm", params={
+            "memory": self.memory, "read_ports": len(self.loads), "write_ports": len(self.stores)}))
+
+
+class _Host:
+    """Gives the start pulse, writes the token memory in reset, asks for the dump when every store has finished."""
+
+    def __init__(self, dut, tokens: Sequence[int]):
+        self.dut = dut
+        self.tokens = tokens
+        self.finished_in: int | None = None
+        self._dumped = False
+
+    def clear(self) -> None:
+        """Quiet."""
+        for name in ("start", "dump", "token_write", "token_address", "token_data"):
+            getattr(self.dut, name).set(Immediate(0))
+
+    def drive(self, cycle: int) -> None:
+        """Token memory while cycles are negative would need a clock before reset's end: it is written first thing instead."""
+        self.dut.start.set(Immediate(int(cycle == len(self.tokens))))
+        if cycle <= len(self.tokens) and self.tokens:
+            self.dut.token_write.set(Immediate(int(cycle < len(self.tokens))))
+            if cycle < len(self.tokens):
+                self.dut.token_address.set(Immediate(cycle))
+                self.dut.token_data.set(Immediate(self.tokens[cycle]))
+        if self.finished_in is not None:
+            self.dut.dump.set(Immediate(int(not self._dumped)))
+            self._dumped = True
+
+    def sample(self, cycle: int) -> None:
+        """When do the stores finish?"""
+        bits = str(self.dut.finished.value)
+        if self.finished_in is None and "0" not in bits:
+            self.finished_in = cycle
+
+    @property
+    def note(self) -> dict[str, int | None]:
+        """Counters at the end of the run."""
+        names = ("read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle", "bursts0")
+        return {name: int(str(getattr(self.dut, name).value), 2) for name in names} | {"finished": self.finished_in}
+
+
+def agents(dut, case):
+    """For `model_bench`: the host; ``case.tokens``, if there is such an attribute, goes to the token memory."""
+    return [_Host(dut, getattr(case, "tokens", ()))]

@@ -1,0 +1,119 @@
+"""Model of ``step_hw/units/bufferize.py``."""
+
+from numba import njit
+
+from ..network import (
+    BLOCKED,
+    BUSY,
+    STARVED,
+    can_pop,
+    can_push,
+    is_bare,
+    is_done,
+    peek,
+    peek_value,
+    pop,
+    push,
+    stop_of,
+    token,
+)
+from .scratchpad import (
+    PAGE_FRAMES,
+    attach,
+    frame_tokens,
+    frame_values,
+    free_page,
+    free_reference,
+    is_alone,
+    request_claim,
+    request_close,
+    request_take,
+    settle,
+)
+
+KIND = "bufferize"
+
+BASE, RANK, USES = 0, 1, 2
+OPEN, HELD, COUNT, PAGE, HOLLOW = 0, 1, 2, 3, 4
+
+EXHAUSTED, SHAPE, PROTOCOL = 4, 5, 6  # step_hw.unit.ErrorCode
+
+
+def pack(unit, graph, build):
+    """``unit.params["scratchpad"]``: index of the scratchpad; ``unit.config``: rank, uses (default 1)."""
+    par = build.par[unit.index]
+    par[BASE] = attach(graph, unit.params["scratchpad"], build)
+    par[RANK] = unit.config["rank"]
+    par[USES] = unit.config.get("uses", 1)
+
+
+@njit(inline="always")
+def _fail(net, u, code):
+    net.misc[3] = u + 1
+    net.misc[4] = code
+    return BLOCKED
+
+
+@njit(inline="never")
+def step(u, par, st, ins, outs, net):
+    """One beat a cycle while a reference, a page and, where a buffer ends, the output are free."""
+    b = par[BASE]
+    settle(net, b)
+    if not can_pop(net, ins[0]):
+        return STARVED
+    heap = net.heap
+    tok = peek(net, ins[0])
+    if is_done(tok):
+        if st[OPEN] == 1 or st[HOLLOW] == 1:
+            return _fail(net, u, PROTOCOL)
+        if not can_push(net, outs[0]):
+            return BLOCKED
+        push(net, outs[0], tok, 0)
+        pop(net, ins[0])
+        return BUSY
+    bare = is_bare(tok)
+    stop = stop_of(tok)
+    completes = stop >= par[RANK]
+    if (bare and st[OPEN] == 1) or (not bare and st[HOLLOW] == 1):
+        return _fail(net, u, SHAPE)
+
+    page_frames = heap[b + PAGE_FRAMES]
+    offset = st[COUNT] % page_frames
+    page = st[PAGE]
+    needs_page = not bare and offset == 0
+    if needs_page:
+        page = free_page(heap, b)
+        if page < 0:
+            if st[OPEN] == 1 and is_alone(heap, b):
+                return _fail(net, u, EXHAUSTED)
+            return BLOCKED
+    owner = st[HELD]
+    needs_reference = st[OPEN] == 0 and (completes or not bare)
+    if needs_reference:
+        owner = free_reference(heap, b)
+        if owner < 0:
+            return BLOCKED
+    if completes and not can_push(net, outs[0]):
+        return BLOCKED
+
+    pop(net, ins[0])
+    if needs_reference:
+        request_claim(heap, b, owner)
+    if needs_page:
+        request_take(heap, b, owner, st[COUNT] // page_frames, page)
+        st[PAGE] = page
+    count = st[COUNT]
+    if not bare:
+        frame = page * page_frames + offset
+        heap[frame_tokens(heap, b) + frame] = tok
+        heap[frame_values(heap, b) + frame] = peek_value(net, ins[0])
+        count += 1
+    if completes:
+        push(net, outs[0], token(stop - par[RANK], 1), owner)
+        request_close(heap, b, owner, count, par[USES])
+        st[OPEN], st[COUNT], st[HOLLOW] = 0, 0, 0
+    elif bare:
+        st[HOLLOW] = 1
+    else:
+        st[OPEN], st[HELD], st[COUNT] = 1, owner, count
+    return BUSY

@@ -1,0 +1,234 @@
+"""Model of ``step_hw/units/streamify.py``.
+
+Registers live in the reader's record of its scratchpad (`sim.units.scratchpad`), since with several readers each must
+be seen by the arbitration of the read port, whichever unit is stepped first.
+"""
+
+from numba import njit
+
+from ..network import (
+    BLOCKED,
+    BUSY,
+    EMPTY,
+    STARVED,
+    can_pop,
+    can_push,
+    is_bare,
+    is_done,
+    peek,
+    peek_value,
+    pop,
+    push,
+    stop_of,
+    with_stop,
+)
+from .scratchpad import (
+    PAGE_FRAMES,
+    READERS,
+    SERVED,
+    TURN,
+    attach,
+    frame_tokens,
+    frame_values,
+    length_of,
+    reader_record,
+    request_release,
+    settle,
+    table_entry,
+)
+
+KIND = "streamify"
+
+LOOPS = 4
+COUNT_MASK = (1 << 24) - 1
+
+BASE, READER = 0, 1  # par
+# Reader record: links, configuration, registers.
+BUFFERS, REFERENCE, OUT, N, C, REPEAT, AFFINE = 0, 1, 2, 3, 4, 5, 6
+COUNTS, STRIDES = 8, 12
+PASSES, FULL, STAGE_TOKEN, STAGE_VALUE, ERROR = 16, 17, 18, 19, 20
+AT, START = 24, 28
+# Decision of this cycle, made by `_decide`.
+WANTS, READS, LAST, STOP, ENDS_USE, INDEX, DONE_ = 32, 33, 34, 35, 36, 37, 38
+
+MISALIGNED, STOP_RANGE, ADDRESS_RANGE = 1, 2, 3  # step_hw.unit.ErrorCode
+
+
+def pack(unit, graph, build):
+    """``unit.params``: scratchpad, reader (default 0), has_ref; ``unit.config``: see the hardware unit; unused
+    registers may be absent."""
+    par, config = build.par[unit.index], unit.config
+    par[BASE] = attach(graph, unit.params["scratchpad"], build)
+    par[READER] = reader = unit.params.get("reader", 0)
+    scratchpad = graph.units[unit.params["scratchpad"]].params
+    from .scratchpad import ARRAYS, PER_REFERENCE, READER_SIZE
+
+    values = [0] * COUNTS
+    values[BUFFERS] = unit.inputs[0]
+    values[REFERENCE] = unit.inputs[1] if len(unit.inputs) > 1 else -1
+    values[OUT] = unit.outputs[0]
+    values[N], values[C] = config["n"], config.get("c", 1)
+    values[REPEAT], values[AFFINE] = config.get("repeat", 1), config.get("affine", 0)
+    values += [config.get(f"count{k}", 1) for k in range(LOOPS)]
+    values += [config.get(f"stride{k}", 0) & COUNT_MASK for k in range(LOOPS)]
+    import numpy as np
+
+    offset = int(par[BASE]) + ARRAYS + PER_REFERENCE * scratchpad["references"] + READER_SIZE * reader
+    build.preset.append((offset, np.asarray(values, dtype=np.int64)))
+
+
+@njit(inline="never")
+def _decide(net, b, k):
+    """What reader k would do in this cycle, from the state at its start."""
+    heap = net.heap
+    r = reader_record(heap, b, k)
+    heap[r + WANTS] = 0
+    heap[r + READS] = 0
+    if not can_pop(net, heap[r + BUFFERS]):
+        return
+    buffer = peek(net, heap[r + BUFFERS])
+    reference = buffer
+    if heap[r + REFERENCE] >= 0:
+        if not can_pop(net, heap[r + REFERENCE]):
+            return
+        reference = peek(net, heap[r + REFERENCE])
+    done = is_done(buffer)
+    bare = is_bare(reference) or is_done(reference)
+    if heap[r + REFERENCE] >= 0:
+        stop = stop_of(reference)
+        ends_use = stop >= heap[r + C]
+        if (done != is_done(reference) or (not bare and (is_bare(buffer) or done))
+                or (not is_done(reference) and ends_use and stop_of(buffer) != stop - heap[r + C])):
+            heap[r + ERROR] = MISALIGNED
+            return
+    else:
+        ends_use = bare or heap[r + PASSES] + 1 >= heap[r + REPEAT]
+        stop = stop_of(buffer) + heap[r + C] if ends_use else 0
+    affine = heap[r + AFFINE] == 1
+    length = 0
+    if not done and not is_bare(buffer):
+        length = length_of(heap, b, peek_value(net, heap[r + BUFFERS]))
+    reads = not bare and (affine or length > 0)
+    last = True
+    view_stop = 0
+    if reads:
+        for j in range(LOOPS):
+            count = heap[r + COUNTS + j] if affine else (length if j == 0 else 1)
+            if heap[r + AT + j] + 1 != count:
+                last = False
+                view_stop = j
+                break
+        if heap[r + START] >= length:
+            heap[r + ERROR] = ADDRESS_RANGE
+            return
+    pass_stop = 0 if done else stop + heap[r + N]
+    if pass_stop > 15:
+        heap[r + ERROR] = STOP_RANGE
+        return
+    if heap[r + FULL] == 1 and not can_push(net, heap[r + OUT]):
+        return
+    heap[r + WANTS] = 1
+    heap[r + READS] = 1 if reads else 0
+    heap[r + LAST] = 1 if last else 0
+    heap[r + STOP] = pass_stop if last else (view_stop if affine else -1)
+    heap[r + ENDS_USE] = 1 if ends_use else 0
+    heap[r + INDEX] = heap[r + START]
+    heap[r + DONE_] = 1 if done else 0
+
+
+@njit(inline="never")
+def _arbitrate(net, b):
+    """Once a cycle: what every reader wants, and whose turn the read port is."""
+    heap = net.heap
+    settle(net, b)
+    if heap[b + TURN] != -2:
+        return
+    readers = heap[b + READERS]
+    for k in range(readers):
+        _decide(net, b, k)
+    heap[b + TURN] = -1
+    for distance in range(readers):
+        k = (heap[b + SERVED] + 1 + distance) % readers
+        if heap[reader_record(heap, b, k) + READS] == 1:
+            heap[b + TURN] = k
+            heap[b + SERVED] = k
+            break
+
+
+@njit(inline="never")
+def step(u, par, st, ins, outs, net):
+    """Issue a read (or a beat without an element), and offer the one issued before."""
+    b, k = par[BASE], par[READER]
+    heap = net.heap
+    _arbitrate(net, b)
+    r = reader_record(heap, b, k)
+    if heap[r + ERROR] != 0:
+        net.misc[3] = u + 1
+        net.misc[4] = heap[r + ERROR]
+    moved = False
+    advance = True
+    if heap[r + FULL] == 1:
+        advance = can_push(net, outs[0])
+        if advance:
+            push(net, outs[0], heap[r + STAGE_TOKEN], heap[r + STAGE_VALUE])
+            heap[r + FULL] = 0
+            moved = True
+    if heap[r + WANTS] == 0 or (heap[r + READS] == 1 and heap[b + TURN] != k):
+        if moved:
+            return BUSY
+        return STARVED if advance else BLOCKED
+
+    buffers = ins[0]
+    reference = peek_value(net, buffers)
+    if heap[r + READS] == 1:
+        index = heap[r + INDEX]
+        page_frames = heap[b + PAGE_FRAMES]
+        page = heap[table_entry(heap, b, reference, index // page_frames)]
+        frame = page * page_frames + index % page_frames
+        tok = heap[frame_tokens(heap, b) + frame]
+        heap[r + STAGE_VALUE] = heap[frame_values(heap, b) + frame]
+        if heap[r + STOP] >= 0:
+            tok = with_stop(tok, heap[r + STOP])
+    elif heap[r + DONE_] == 1:
+        tok = peek(net, buffers)
+        heap[r + STAGE_VALUE] = 0
+    else:
+        tok = EMPTY | heap[r + STOP]
+        heap[r + STAGE_VALUE] = 0
+    heap[r + STAGE_TOKEN] = tok
+    heap[r + FULL] = 1
+    net.misc[2] += 1
+
+    if heap[r + LAST] == 0:
+        _advance(heap, r, heap[r + AFFINE] == 1)
+        return BUSY
+    for j in range(LOOPS):
+        heap[r + AT + j] = 0
+        heap[r + START + j] = 0
+    heap[r + PASSES] += 1
+    if ins[1] >= 0:
+        pop(net, ins[1])
+    if heap[r + ENDS_USE] == 1 or heap[r + DONE_] == 1:
+        heap[r + PASSES] = 0
+        head = peek(net, buffers)
+        if not is_done(head) and not is_bare(head):
+            request_release(heap, b, k, reference)
+        pop(net, buffers)
+    return BUSY
+
+
+@njit(inline="always")
+def _advance(heap, r, affine):
+    """The innermost loop that goes on steps; those inside it begin again where it then stands."""
+    if not affine:
+        heap[r + AT] += 1
+        heap[r + START] += 1
+        return
+    for j in range(LOOPS):
+        if heap[r + AT + j] + 1 != heap[r + COUNTS + j]:
+            heap[r + AT + j] += 1
+            stepped = (heap[r + START + j] + heap[r + STRIDES + j]) & COUNT_MASK
+            for i in range(j + 1):
+                heap[r + START + i] = stepped
+            return
+        heap[r + AT + j] = 0

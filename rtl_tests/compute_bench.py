@@ -1,20 +1,26 @@
 """Streams and expected results for the benches of the compute units: map, accum, scan."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
 
-from rtl_tests.harness import DONE, Beat, bare, from_beats, layout_for, random_stream, to_beats
+from rtl_tests.harness import Beat, bare, from_beats, random_stream, to_beats
+from step_hw.units.accum import Accum
+from step_hw.units.map import Map
+from step_hw.units.scan import Scan
 from step_lang import ops
 from step_lang.dims import ragged
 from step_lang.fn.base import Function
 from step_lang.interpreter import Context
 from step_lang.numerics import Numerics
 from step_lang.program import Program
+from step_lang.timing import Timing
 from step_lang.types import Tile
 
-__all__ = ["aligned_streams", "fold_config", "inner_streams", "interpreted", "random_tile", "split_streams"]
+__all__ = ["FoldConfig", "MapConfig", "aligned_streams", "check_timing", "dressed", "fold_config", "inner_streams",
+           "interpreted", "random_tile", "split_streams", "unit_of"]
 
 _SPECIAL_BF16 = (0x0000, 0x8000, 0x7F80, 0xFF80, 0x7FC0, 0xFFC1, 0x7F81, 0x0001, 0x8001, 0x007F, 0x0080, 0x7F7F, 0xFF7F,
                  0x3F80, 0xBF80)
@@ -112,3 +118,56 @@ def fold_config(rank: int, sizes: tuple[int, ...]) -> dict[str, int]:
     """Registers of accum and scan."""
     n1, n0 = (1, 1, *sizes)[-2:]
     return {"rank": rank, "inner": len(sizes), "n1": n1, "n0": n0}
+
+
+@dataclass(frozen=True)
+class MapConfig:
+    """Elaboration parameters of one unit under test, and its function's registers."""
+
+    name: str
+    function: Function
+    in_types: tuple[Tile, ...]
+    out_type: Tile
+    tile: int = 2
+    rows_per_cycle: int = 16
+    k_per_cycle: int = 16
+    cfg: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def params(self) -> dict:
+        """``UnitSpec.params``."""
+        return {"function": self.function, "in_types": self.in_types, "out_type": self.out_type, "tile": self.tile,
+                "rows_per_cycle": self.rows_per_cycle, "k_per_cycle": self.k_per_cycle}
+
+    @property
+    def group(self) -> int:
+        """Products summed before a rounding."""
+        return min(self.k_per_cycle, int(self.in_types[0].cols))
+
+
+@dataclass(frozen=True)
+class FoldConfig(MapConfig):
+    """As `MapConfig`, for accum and scan: ``entries`` of state, ``init`` pattern, and the shapes it is tried with: pairs
+    of (dimensions folded, inner sizes)."""
+
+    entries: int = 4
+    init: int = 0
+    shapes: tuple[tuple[int, tuple[int, ...]], ...] = ((1, ()), (2, ()), (1, (3,)), (2, (2, 2)))
+
+    @property
+    def params(self) -> dict:
+        return {**super().params, "entries": self.entries, "init": self.init}
+
+
+def unit_of(kind: str, config: MapConfig):
+    """The unit of ``kind`` with these parameters."""
+    return {"map": Map, "accum": Accum, "scan": Scan}[kind](**config.params)
+
+
+def check_timing(result, timing: Timing, elements: int) -> None:
+    """The first ``elements`` beats in and out of an undisturbed run: latency and interval are the stated ones, and the
+    first element, which found the unit idle, was accepted with its last step."""
+    taken, given = result.stamps["in0"][:elements], result.stamps["out0"][:elements]
+    assert taken[0] == timing.interval - 1
+    assert [b - a for a, b in zip(taken, taken[1:])] == [timing.interval] * (elements - 1)
+    assert [out - at for at, out in zip(taken, given, strict=True)] == [timing.latency] * elements

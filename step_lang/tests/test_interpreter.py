@@ -299,3 +299,10 @@ def test_one_tile_too_many():
     assert "3 vs 2 positions" in run_error(ShapeMismatch, p, inputs={"x": [1, 2, 3]})
     assert interpret(p, {}, {"x": [7]}).tensors["y"].tolist() == [[7], [0]]
     assert interpret(p, {}, {"x": []}).tensors["y"].tolist() == [[0], [0]]
+
+
+def test_expand_whose_groups_end_at_other_levels():
+    program = with_input((R, ragged("Q"), 1), lambda x, y: ops.expand(x, y, rank=1),
+                         second=(R, ragged("Q"), ragged("P")))
+    inputs = {"x": parse_tokens("1 S1 2 S2 D"), "y": parse_tokens("1 S2 2 S2 D")}
+    assert "stop 1 on 'x' vs beat 0: element with stop 2 on 'y'" in run_error(MisalignedStreams, program, inputs=inputs)

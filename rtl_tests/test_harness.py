@@ -187,6 +187,14 @@ def test_link_is_the_same_on_both(both_simulators):
         assert_same_on_both(one, other)
 
 
+def test_payload_of_thousands_of_bits_arrives(simulator):
+    """Verilator's VPI drops, by default without a word, what is wider than 2048 bits."""
+    layout = LinkLayout(12345, 5)
+    rng = Random(9)
+    stream = random_stream(rng, 1, lambda: random_element(rng, layout, 16), 3, outer=3)
+    bench_unit(simulator, LinkFIFO(BeatLayout(12345, 16)), [Case("wide", {"in0": stream}, {"out0": stream})])
+
+
 def test_seed_changes_the_cycles_and_repeats_them(simulator):
     stream = STREAM * 4
     case = [Case("c", {"in0": stream}, {"out0": stream}, drive=bernoulli(0.5))]
@@ -241,6 +249,38 @@ def test_build_is_found_again_and_depends_on_content(simulator, tmp_path):
     if simulator == "icarus":  # the same rules for both; one compilation is enough
         other = build(simulator, VERILOG, "toy", defines={"CHANGED": 1}, cache=tmp_path)
         assert other.directory != first.directory and first.executable.stat().st_mtime_ns == before
+
+
+def _build_in_a_process(simulator: str, cache: Path) -> subprocess.Popen:
+    script = f"""
+from rtl_tests.harness.build import build
+print(build({simulator!r}, {VERILOG!r}, "toy", cache={str(cache)!r}).cached)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", script], stdout=pipe, stderr=pipe, text=True, env=environment)
+
+
+def test_processes_at_once_build_once(tmp_path):
+    if installed("icarus") is not None:
+        pytest.skip(str(installed("icarus")))
+    children = [_build_in_a_process("icarus", tmp_path) for _ in range(3)]
+    outputs = sorted(child.communicate(timeout=120)[0].strip() for child in children)
+    assert outputs == ["False", "True", "True"]
+
+
+def test_interrupted_build_leaves_nothing(tmp_path):
+    if installed("verilator") is not None:
+        pytest.skip(str(installed("verilator")))
+    child = _build_in_a_process("verilator", tmp_path)
+    builds = tmp_path / "builds"
+    deadline = time.monotonic() + 60
+    while not list(builds.glob(".building-*/obj/Vtop.mk")):  # into the C++ compilation
+        assert time.monotonic() < deadline and child.poll() is None
+        time.sleep(0.02)
+    child.send_signal(signal.SIGINT)
+    _, errors = child.communicate(timeout=60)
+    assert "KeyboardInterrupt" in errors and list(builds.iterdir()) == []
 
 
 def test_builds_unused_for_a_month_are_cleared(tmp_path):

@@ -7,7 +7,10 @@ import numpy as np
 from examples.data import random_tensors
 from step_lang import Program, bf16, fn, ops
 
-__all__ = ["build", "inputs", "reference"]
+__all__ = ["SWEEPS", "build", "inputs", "reference"]
+
+SWEEPS = {"fig8": [{"tile_b": tile_b, "tile_f": tile_f} for tile_b in (16, 32, 64) for tile_f in (16, 32, 64, 128, 256)]}
+"""Parameter sets by name for ``step-hw validate --sweep``; fig8 is the paper's figure 8."""
 
 
 def build(batch: int = 64, hidden: int = 256, intermediate: int = 512, tile_b: int = 64, tile_f: int = 64) -> Program:

@@ -49,8 +49,9 @@ KEYS: tuple[Key, ...] = (
     Key("tile", "size", 16, 2, 16, "T: a physical tile is T x T elements", TILES),
     Key("tile", "k_per_cycle", None, 1, 16,
         "products summed exactly by a dot product cell in one cycle; divides T; default T"),
-    Key("tile", "rows_per_cycle", 1, 1, 16,
-        "rows of T elements that an elementwise unit serves a cycle; divides T; an operator's compute_bw overrides it"),
+    Key("tile", "rows_per_cycle", None, 1, 16,
+        "rows of T elements that an elementwise unit serves a cycle; divides T; an operator's compute_bw overrides it; "
+        "default T / 4, at least 1: a tile in four cycles, which is what the default memory delivers at T = 16"),
     Key("link", "depth", 2, 2, 4096, "beats that a link holds"),
     Key("accumulator", "entries", 64, 1, 65536, "tiles of state an accum or scan unit holds"),
     Key("scratchpad", "frames", 256, 1, 1 << 20, "tiles that a bufferize's scratchpad holds; multiple of page_frames"),
@@ -77,7 +78,7 @@ class HardwareConfig:
 
     tile: int = 16
     k_per_cycle: int | None = None
-    rows_per_cycle: int = 1
+    rows_per_cycle: int | None = None
     link_depth: int = 2
     link_depths: Mapping[str, int] = field(default_factory=dict)
     accumulator_entries: int = 64
@@ -91,9 +92,11 @@ class HardwareConfig:
     def __post_init__(self) -> None:
         if self.k_per_cycle is None:
             object.__setattr__(self, "k_per_cycle", self.tile)
+        if self.rows_per_cycle is None:
+            object.__setattr__(self, "rows_per_cycle", max(1, self.tile // 4))
         for key in KEYS:
             key.check(getattr(self, _FIELDS[key.section, key.name]))
-        assert self.k_per_cycle is not None
+        assert self.k_per_cycle is not None and self.rows_per_cycle is not None
         for name, value in (("k_per_cycle", self.k_per_cycle), ("rows_per_cycle", self.rows_per_cycle)):
             if self.tile % value:
                 raise ConfigError(f"key 'tile.{name}': {value} vs a divisor of tile.size = {self.tile}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from examples.data import random_tensors
 from step_lang import Program, StepError
 from step_lang.errors import BadParameter, ProgramError
 
@@ -104,16 +105,15 @@ class ProgramFile:
             raise ProgramError(f"{self.function}() of {self.path.name} returns: {type(program).__name__} vs a Program")
         return program
 
-    def tensors(self, program: Program, seed: int = 0, **override: Any) -> dict[str, np.ndarray]:
-        """Off-chip inputs: the file's ``inputs(seed=..., **parameters)`` if it has one, else random tensors."""
+    def tensors(self, program: Program, seed: int = 0) -> dict[str, np.ndarray]:
+        """Off-chip inputs: the file's ``inputs(program, seed=...)`` if it has one, else random tensors."""
         maker = getattr(self.module, "inputs", None)
-        if maker is None:
-            return random_tensors(program, seed)
-        parameters = {**self.parameters, **override}
-        accepted = inspect.signature(maker).parameters
-        if not any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
-            parameters = {k: v for k, v in parameters.items() if k in accepted}
-        return maker(seed=seed, **parameters)
+        return random_tensors(program, seed) if maker is None else maker(program, seed=seed)
+
+    def stream_inputs(self, program: Program, seed: int = 0) -> dict[str, Any]:
+        """Values of the program's input streams: the file's ``streams(program, seed=...)`` if it has one."""
+        maker = getattr(self.module, "streams", None)
+        return {} if maker is None else maker(program, seed=seed)
 
     def sweep(self, name: str) -> list[dict[str, Any]]:
         """The parameter sets that the file lists under ``SWEEPS[name]``."""
@@ -131,20 +131,6 @@ class ProgramFile:
             if name not in accepted:
                 raise BadParameter(f"parameter of {self.function}() in {self.path.name}: {name!r} vs one of "
                                    f"{', '.join(accepted)}")
-
-
-def random_tensors(program: Program, seed: int) -> dict[str, np.ndarray]:
-    """Normally distributed values (small integers for integer types) for every tensor that the program reads."""
-    rng = np.random.default_rng(seed)
-    read = {tensor.name for op in program.operators for tensor in op.tensors_read}
-    values = {}
-    for name, tensor in program.tensors.items():
-        if name in read:
-            kind = np.dtype(tensor.dtype.numpy)
-            draw = rng.integers(-8, 8, tensor.shape) if kind.kind == "i" else (
-                rng.integers(0, 16, tensor.shape) if kind.kind in "ub" else rng.standard_normal(tensor.shape))
-            values[name] = draw.astype(kind)
-    return values
 
 
 def _line_in(error: BaseException, path: Path) -> str | None:

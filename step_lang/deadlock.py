@@ -84,7 +84,7 @@ def deadlock_report(graph: UnitGraph, fill: Sequence[int]) -> str:
     lines += [f"  {wait}" for wait in cycle]
     full = [w for w in cycle if w.why == "full" and w.depth]
     if full:
-        lines.append(f"  fix: give {full[0].link} more than {full[0].depth} beats ([links.depths] in the hardware configuration)")
+        lines.append(f"  fix: give {full[0].link} more than {full[0].depth} beats ([link.depths] in the hardware configuration)")
     else:
         lines.append("  fix: the loop needs an initial token")
     return "\n".join(lines)

@@ -76,7 +76,8 @@ class StatusBank(wiring.Component):
 
     def __init__(self, fields: Sequence[Field]):
         self.fields = tuple(fields)
-        super().__init__({"addr": In(ADDRESS_WIDTH), "data": Out(WORD)} | {field.port: In(field.width) for field in fields})
+        super().__init__({"addr": In(ADDRESS_WIDTH), "data": Out(WORD)}
+                         | {field.port: In(field.width) for field in fields})
 
     def elaborate(self, platform):
         m = Module()

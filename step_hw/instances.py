@@ -55,9 +55,9 @@ def _layout(graph: UnitGraph, link: int) -> BeatLayout:
 
 
 def _scratchpad_shape(spec: UnitSpec) -> ScratchpadShape:
-    p = spec.params
-    payload = p["payload"]
-    return ScratchpadShape(p["frames"], p["page_frames"], p["references"], BeatLayout(payload.data_bits, payload.max_rows))
+    p, payload = spec.params, spec.params["payload"]
+    layout = BeatLayout(payload.data_bits, payload.max_rows)
+    return ScratchpadShape(p["frames"], p["page_frames"], p["references"], layout)
 
 
 _COMPUTE = ("tile", "rows_per_cycle", "k_per_cycle")
@@ -65,7 +65,8 @@ _COMPUTE = ("tile", "rows_per_cycle", "k_per_cycle")
 _MAKERS: dict[str, Callable[[_Context, UnitSpec], Unit]] = {
     "load": lambda c, s: Load(c.outputs[0], reference=c.inputs[0] if c.params["ref"] else None,
                               **c.take("memory", "element_bytes", "window")),
-    "input": lambda c, s: Input(c.outputs[0], tokens=c.params["token_memory"], **c.take("memory", "element_bytes", "window")),
+    "input": lambda c, s: Input(c.outputs[0], tokens=c.params["token_memory"],
+                                **c.take("memory", "element_bytes", "window")),
     "store": lambda c, s: Store(c.inputs[0], **c.take("memory", "element_bytes")),
     "hbm": lambda c, s: MemorySystem(c.params["memory"], c.params["read_ports"], c.params["write_ports"]),
     "scratchpad": lambda c, s: Scratchpad(_scratchpad_shape(s), c.params["readers"]),

@@ -34,8 +34,8 @@ from step_lang.unitgraph import UnitGraph, UnitSpec
 
 from .beat import STOP_WIDTH
 from .configbank import ADDRESS_WIDTH, WORD, ConfigBank, Field, StatusBank, assign_addresses
-from .keywords import KEYWORDS
 from .instances import attachments, make_link, make_unit
+from .keywords import KEYWORDS
 from .unit import ERROR_WIDTH, ErrorCode, Unit
 from .verilog import module_text
 
@@ -126,7 +126,7 @@ class Netlist(wiring.Component):
             names = {"hbm": (*COUNTERS, *(f"bursts{c}" for c in range(_channels(spec)))),
                      "scratchpad": ("used", "peak")}.get(spec.kind, ())
             fields += [(f"{spec.name}.{name}", len(getattr(unit, name))) for name in names]
-        return fields + [(f"{link.name}.level", len(fifo.state)) for link, fifo in zip(self.graph.links, self.links)] + [(f"{link.name}.level", len(fifo.state)) for link, fifo in zip(self.graph.links, self.links)]
+        return fields + [(f"{link.name}.level", len(fifo.state)) for link, fifo in zip(self.graph.links, self.links)]
 
     def elaborate(self, platform):
         m = Module()
@@ -163,7 +163,8 @@ class Netlist(wiring.Component):
         for link, fifo, ports in zip(graph.links, self.links, link_wires):
             self._instance(m, taken, f"{link.name}_link", fifo, ports)
 
-        values = {f"{spec.name}.{path[0]}": wire for spec, ports in zip(graph.units, wires) for path, wire in ports.items()}
+        values = {f"{spec.name}.{path[0]}": wire
+                  for spec, ports in zip(graph.units, wires) for path, wire in ports.items()}
         values |= {f"{link.name}.level": ports["state",] for link, ports in zip(graph.links, link_wires)}
         m.d.comb += [getattr(status, field.port).eq(values[field.name]) for field in self.status]
         errors = [ports["error",] for ports in wires]

@@ -58,15 +58,17 @@ KEYS: tuple[Key, ...] = (
     Key("scratchpad", "page_frames", 8, 1, 1 << 16, "tiles to a page of the scratchpad"),
     Key("scratchpad", "references", 4, 1, 256, "buffers that may be live in a scratchpad at a time"),
     Key("load", "window", 64, 2, 4096, "elements in flight in a load's reorder window, a power of two"),
-    Key("input", "tokens", 256, 2, 65536, "tokens an input stream of dynamic shape can have, done included, a power of two"),
+    Key("input", "tokens", 256, 2, 65536,
+        "tokens that an input stream of dynamic shape can have, done included, a power of two"),
 )
 """All keys but those of [memory] (`MemoryConfig`'s fields) and [link.depths] (link name = depth)."""
 
-_FIELDS = {("tile", "size"): "tile", ("tile", "k_per_cycle"): "k_per_cycle",
-           ("tile", "rows_per_cycle"): "rows_per_cycle", ("link", "depth"): "link_depth", ("accumulator", "entries"): "accumulator_entries",
-           ("scratchpad", "frames"): "scratchpad_frames", ("scratchpad", "page_frames"): "page_frames",
-           ("scratchpad", "references"): "references", ("load", "window"): "load_window",
-           ("input", "tokens"): "input_tokens"}
+_FIELDS = {
+    ("tile", "size"): "tile", ("tile", "k_per_cycle"): "k_per_cycle", ("tile", "rows_per_cycle"): "rows_per_cycle",
+    ("link", "depth"): "link_depth", ("accumulator", "entries"): "accumulator_entries",
+    ("scratchpad", "frames"): "scratchpad_frames", ("scratchpad", "page_frames"): "page_frames",
+    ("scratchpad", "references"): "references", ("load", "window"): "load_window", ("input", "tokens"): "input_tokens",
+}
 
 
 @dataclass(frozen=True)

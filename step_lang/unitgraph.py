@@ -21,8 +21,8 @@ class Payload:
 
 @dataclass
 class LinkSpec:
-    """One link. ``source``/``destination`` are (unit index, port) or None at a bench's boundary; ``stream`` is the name of
-    the lowered program's stream it carries."""
+    """One link. ``source``/``destination`` are (unit index, port) or None at a bench's boundary; ``stream`` is the name
+    of the lowered program's stream it carries (several links after a fork)."""
 
     index: int
     name: str

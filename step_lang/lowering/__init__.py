@@ -12,7 +12,7 @@ from .layout import Layout, Referenced, Tiled, Whole, raise_tokens
 from .orders import Preferences, choose_orders
 from .rules import RULES
 
-__all__ = ["LoweredProgram", "Layout", "Placed", "Referenced", "Tiled", "Whole", "lower", "raise_tokens"]
+__all__ = ["Layout", "LoweredProgram", "Placed", "Referenced", "Tiled", "Whole", "lower", "raise_tokens"]
 
 
 def lower(program: Program, hw) -> LoweredProgram:
@@ -23,7 +23,8 @@ def lower(program: Program, hw) -> LoweredProgram:
     """
     tile = hw if isinstance(hw, int) else hw.tile
     if tile not in TILES:
-        raise BadParameter(f"physical tile size: {tile!r} vs one of {', '.join(map(str, TILES))}", source=program.source)
+        raise BadParameter(f"physical tile size: {tile!r} vs one of {', '.join(map(str, TILES))}",
+                           source=program.source)
     program.check()
     order = program.topological()
     for op in order:
@@ -42,6 +43,6 @@ def lower(program: Program, hw) -> LoweredProgram:
                 try:
                     RULES[op.kind].lower(ctx, op)
                 except StepError as error:
-                    raise error.at(op)
+                    raise error.at(op) from None
     ctx.out.check()
     return LoweredProgram(ctx.out, program, tile, ctx.placed)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Collection, Mapping
+from typing import Any
 
 from step_lang import fn, ops
 from step_lang.dims import format_shape, is_static
@@ -16,7 +17,7 @@ from step_lang.types import Tile
 
 from .layout import Layout, Order, Referenced, Tiled, layout_of, lower_tokens, physical_type, raise_tokens
 
-__all__ = ["Lowering", "LoweredProgram", "Placed", "may_be_bare"]
+__all__ = ["LoweredProgram", "Lowering", "Placed", "may_be_bare"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class LoweredProgram:
     program : the physical program; its tensors have the names and contents of the logical ones.
     logical : the program it came from.
     tile : T.
-    placed : logical stream name to its physical streams, the first being the operator's own result, others re-laid copies.
+    placed : logical stream name to its physical streams, the operator's own result first, then re-laid copies.
     """
 
     program: Program
@@ -135,6 +136,8 @@ class Lowering:
         """``physical`` is what the logical stream became."""
         if logical.shape != logical.inferred_shape:
             physical.assume(tuple(logical.shape) + layout.dims)
+        if not logical.consumers:   # one that may be left unused
+            physical.optional = True
         self.placed.setdefault(logical.name, []).append(Placed(physical, layout))
 
     def get(self, logical: Stream, order: Order | None = None) -> Placed:

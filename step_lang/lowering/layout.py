@@ -16,8 +16,17 @@ from step_lang.errors import StepError, TileDoesNotDivide, TypeMismatch
 from step_lang.tokens import Buffer, Data, TokenStream, data_empty, data_length
 from step_lang.types import BufferRef, Selector, Tile, Tuple, Type
 
-__all__ = ["Layout", "Order", "Whole", "Tiled", "Referenced", "layout_of", "lower_tokens", "physical_type",
-           "raise_tokens"]
+__all__ = [
+    "Layout",
+    "Order",
+    "Referenced",
+    "Tiled",
+    "Whole",
+    "layout_of",
+    "lower_tokens",
+    "physical_type",
+    "raise_tokens",
+]
 
 Order = Literal["col", "row"]
 
@@ -61,7 +70,7 @@ class Tiled:
     def count(self) -> int:
         return self.rows * self.cols
 
-    def in_order(self, order: Order) -> "Tiled":
+    def in_order(self, order: Order) -> Tiled:
         return Tiled(self.type, self.rows, self.cols, order)
 
     def raise_data(self, data: Data) -> Data:
@@ -98,7 +107,7 @@ class Referenced:
     """References to buffers whose elements lie as ``content`` says."""
 
     type: BufferRef
-    content: "Whole | Tiled"
+    content: Whole | Tiled
 
     inner = 0
 
@@ -149,7 +158,7 @@ def lower_tokens(tokens: TokenStream, layout: Layout) -> TokenStream:
     """The physical token stream for a logical one."""
     if layout.inner == 0:
         return TokenStream(tokens.rank, tokens.stop, tokens.empty, layout.lower_data(tokens.data))
-    outer, inner = layout.dims
+    _, inner = layout.dims
     one = np.zeros(layout.count, dtype=np.int8)
     one[inner - 1::inner] = 1
     stops: list[np.ndarray] = []
@@ -191,7 +200,8 @@ def layout_of(type_: Type, tile: int, order: Order) -> Layout:
         if size != 1 and size % tile:
             raise TileDoesNotDivide(
                 f"{type_}: physical tile T = {tile} does not divide its {size} {label}",
-                fix=f"use a tile with a multiple of {tile} {label}, or a smaller tile.size in the hardware configuration")
+                fix=f"use a tile with a multiple of {tile} {label}, or a smaller tile.size in the hardware "
+                    "configuration")
         sizes.append(1 if size == 1 else size // tile)
     return Tiled(type_, sizes[0], sizes[1], order)
 

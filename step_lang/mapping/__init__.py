@@ -28,15 +28,16 @@ def build_unit_graph(lowered: LoweredProgram, hw: HardwareConfig,
     ----------
     inputs : physical tokens of input streams whose shape is not static (`LoweredProgram.physical_inputs`).
 
-    Raises `HardwareTooSmall` naming operator, need, what there is and the key to change; `UnknownFunction` for a function
-    or operator without hardware.
+    Raises `HardwareTooSmall` naming operator, need, what there is and the key to change; `UnknownFunction` for a
+    function or operator without hardware.
     """
     if lowered.tile != hw.tile:
         raise ConfigError(f"program lowered to T = {lowered.tile} vs tile.size = {hw.tile}")
     builder = Builder(lowered.program, hw, dict(inputs or {}))
     for op in lowered.program.topological():
         if op.kind not in MAPPERS:
-            raise UnknownFunction(f"operator kind '{op.kind}' vs those with hardware: {', '.join(MAPPERS)}", operator=op)
+            raise UnknownFunction(f"operator kind '{op.kind}' vs those with hardware: {', '.join(MAPPERS)}",
+                                  operator=op)
         try:
             MAPPERS[op.kind].build(builder, op)
         except StepError as error:

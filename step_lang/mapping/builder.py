@@ -95,8 +95,8 @@ class Builder:
     # Off-chip memory
 
     def place(self, tensor: Tensor, type_: Tile, grid: tuple[int, int], op: Operator) -> TensorPlacement:
-        """Address of ``tensor``, stored as tiles of ``type_``. Raises `ProgramError` where it is already stored as other
-        tiles, `HardwareTooSmall` where it does not fit the memory."""
+        """Address of ``tensor``, stored as tiles of ``type_``. Raises `ProgramError` where it is already stored as
+        other tiles, `HardwareTooSmall` where it does not fit the memory."""
         size = element_bytes(payload_of(type_, self.hw))
         found = self.graph.tensors.get(tensor.name)
         if found is None:

@@ -41,4 +41,4 @@ REGISTERS: Mapping[str, Mapping[str, int]] = {
     "repeat": {"n": 32},
     "expand": {"b": STOP_WIDTH},
 }
-"""Registers by unit kind; kinds that are not here have none, and a function may add its own (``scale``: ``constant``)."""
+"""Registers by unit kind. Kinds that are not here have none; a function may add its own (``scale``: ``constant``)."""

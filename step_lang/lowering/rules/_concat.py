@@ -12,7 +12,7 @@ from ..context import Lowering
 from ..layout import Order, Tiled
 from ..orders import Preferences
 
-__all__ = ["order_of", "lower_accum", "preferences"]
+__all__ = ["lower_accum", "order_of", "preferences"]
 
 
 def order_of(op) -> Order:

@@ -43,10 +43,10 @@ def _finish(ctx: Lowering, op, product) -> None:
     ctx.define(op.output, stream, layout)
 
 
-def _sizes(ctx: Lowering, a: Stream, a_order: Order, b: Stream, b_order_: Order, transposed: bool) -> tuple[int, int, int]:
+def _sizes(a: Stream, a_order: Order, b: Stream, its_order: Order, transposed: bool) -> tuple[int, int, int]:
     """I, K, J in physical tiles."""
     k, i = a.shape[-2:] if a_order == "col" else a.shape[:-3:-1]
-    across, down = b.shape[-2:] if b_order_ == "col" else b.shape[:-3:-1]
+    across, down = b.shape[-2:] if its_order == "col" else b.shape[:-3:-1]
     return i, k, down if transposed else across  # type: ignore[return-value]
 
 
@@ -55,7 +55,7 @@ def lower_map(ctx: Lowering, op) -> None:
     ctx.no_bare(op.inputs[0], op)
     a, a_order = _as_grid(ctx, op, 0, None)
     b, order = _as_grid(ctx, op, 1, b_order(op))
-    i, k, j = _sizes(ctx, a, a_order, b, order, op.fn.params["transpose_b"])
+    i, k, j = _sizes(a, a_order, b, order, op.fn.params["transpose_b"])
     if a_order == "col":
         a = ctx.passes(a, 2, j, f"{a.name}_passes")
     else:
@@ -65,14 +65,14 @@ def lower_map(ctx: Lowering, op) -> None:
 
 
 def lower_accum(ctx: Lowering, op) -> None:
-    """Order (k, n, i) inside each element: a column of A is buffered and read N times, each tile of B serves I tiles."""
+    """Order (k, n, i) in each element: a column of A is buffered and read N times, each tile of B serves I tiles."""
     a, a_order = _as_grid(ctx, op, 0, None)
     b, order = _as_grid(ctx, op, 1, b_order(op))
-    i, k, n = _sizes(ctx, a, a_order, b, order, op.fn.params["transpose_b"])
+    i, k, n = _sizes(a, a_order, b, order, op.fn.params["transpose_b"])
     if a_order == "row":
         a = ctx.replay(a, (k, n, i), (1, 0, k), f"{a.name}_passes")
-    elif may_be_bare(op.inputs[0]):     # one bare stop must stay one: the passes are part of the view
-        a = ctx.view(ctx.buffer(a, 1), (n, i), (0, 1), f"{a.name}_passes")
+    elif may_be_bare(op.inputs[0]):     # one bare stop must stay one: the passes are part of a view of the whole grid
+        a = ctx.replay(a, (k, n, i), (i, 0, 1), f"{a.name}_passes")
     else:
         a = ctx.passes(a, 1, n, f"{a.name}_passes")
     b = ctx.repeated(b, i, f"{b.name}_rows")

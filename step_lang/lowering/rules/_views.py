@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from collections.abc import Sequence
 
 from step_lang.errors import ViewOutOfRange
 from step_lang.operator import Operator

@@ -25,8 +25,8 @@ def lower(ctx: Lowering, op) -> None:
     whole = is_static(size) and size % op.chunk == 0
     if isinstance(placed.layout, Tiled) and flags.consumers:
         raise UnknownFunction(
-            f"padding flags of '{op.inputs[0].name}' ({op.inputs[0].type}, {placed.layout.count} physical tiles each) vs "
-            "elements of one physical tile", operator=op, fix="reshape a stream of 1 x 1 tiles for the flags")
+            f"padding flags of '{op.inputs[0].name}' ({op.inputs[0].type}, {placed.layout.count} physical tiles each) "
+            "vs elements of one physical tile", operator=op, fix="reshape a stream of 1 x 1 tiles for the flags")
     # A chunk that the program says is always full still needs a value where its physical dimension is not innermost.
     pad = op.pad if op.pad is not None or whole or not isinstance(placed.layout, Tiled) else 0
     outputs = ops.reshape(placed.stream, chunk=op.chunk, dim=op.dim + placed.layout.inner, pad=pad, name=ctx.own(op))

@@ -38,6 +38,6 @@ def lower(ctx: Lowering, op) -> None:
         stride = tuple(step * content.count for step in stride) + inner
         shape = tuple(shape) + layout.dims
     ref = None if op.ref is None else ctx.single(op.ref)
-    stream = ops.streamify(placed.stream, ref=ref, repeat=op.repeat if ref is None else None, shape=shape, stride=stride,
-                           name=ctx.own(op))
+    stream = ops.streamify(placed.stream, ref=ref, repeat=op.repeat if ref is None else None, shape=shape,
+                           stride=stride, name=ctx.own(op))
     ctx.define(op.output, stream, layout)

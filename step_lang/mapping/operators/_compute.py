@@ -51,16 +51,16 @@ def build_fold(builder: Builder, op, kind: str) -> None:
     """An accum or scan unit."""
     hw = builder.hw
     sizes = [int(dim) for dim in op.inner_shape]
-    n1, n0 = ([1, 1] + sizes)[-2:]
+    n1, n0 = [1, 1, *sizes][-2:]
     # Whether there is a tensor of states is the program's structure; how large it is, a matter of registers.
     entries = hw.accumulator_entries if op.inner else 1
     if n1 * n0 > entries:
         raise HardwareTooSmall(f"states: {n1} x {n0} tiles vs {entries} entries of an accumulator", operator=op,
-                               fix=f"set accumulator.entries to at least {n1 * n0} in the hardware configuration, or use "
-                                   "smaller tiles")
+                               fix=f"set accumulator.entries to at least {n1 * n0} in the hardware configuration, "
+                                   "or use smaller tiles")
     if max(n1, n0) >= 1 << INNER_WIDTH:
-        raise HardwareTooSmall(f"states: {n1} x {n0} tiles vs at most {(1 << INNER_WIDTH) - 1} a dimension", operator=op,
-                               fix="use smaller tiles")
+        raise HardwareTooSmall(f"states: {n1} x {n0} tiles vs at most {(1 << INNER_WIDTH) - 1} a dimension",
+                               operator=op, fix="use smaller tiles")
     types = [stream.type for stream in op.inputs]
     initial = np.asarray(op.fn.initial(op.init, *types)).reshape(-1)[0]
     params = {**function_params(builder, op), "entries": entries, "init": bits_of(initial, op.output.type.dtype)}

@@ -20,7 +20,8 @@ def view_registers(op: Operator, place: TensorPlacement, shape: Sequence[int], s
         raise HardwareTooSmall(
             f"view of tensor '{place.name}': {len(shape)} dimensions, those of its physical tiles included, vs "
             f"{AFFINE_LOOPS} loops of an address generator", operator=op, fix="give the view fewer dimensions")
-    config = {"base": place.base, "limit": place.grid[0] * place.grid[1] if limit is None else limit, "dims": len(shape)}
+    size = place.grid[0] * place.grid[1]
+    config = {"base": place.base, "limit": size if limit is None else limit, "dims": len(shape)}
     sizes = list(reversed(shape)) + [1] * (AFFINE_LOOPS - len(shape))
     steps = list(reversed(stride)) + [0] * (AFFINE_LOOPS - len(shape))
     for k in range(AFFINE_LOOPS):

@@ -37,11 +37,12 @@ def build(builder: Builder, op) -> None:
         available = hw.scratchpad_frames // hw.page_frames
         if pages > available:
             raise HardwareTooSmall(
-                f"buffer of {size} tiles: {pages} pages of {hw.page_frames} vs {available} in its scratchpad", operator=op,
-                fix=f"set scratchpad.frames to at least {pages * hw.page_frames} in the hardware configuration, or "
+                f"buffer of {size} tiles: {pages} pages of {hw.page_frames} vs {available} in its scratchpad",
+                operator=op, fix=f"set scratchpad.frames to at least {pages * hw.page_frames} in the hardware configuration, or "
                     "buffer less")
         if 2 * pages > available or hw.references < 2:
-            builder.warn(op, f"its scratchpad holds one buffer of {size} tiles but not two: filling and reading alternate")
+            builder.warn(op, f"its scratchpad holds one buffer of {size} tiles but not two: filling and reading "
+                             "alternate")
     scratchpad = builder.unit("scratchpad", f"{op.name}_scratchpad", op, {
         "frames": hw.scratchpad_frames, "page_frames": hw.page_frames, "references": hw.references,
         "readers": max(1, len(streamifies)), "payload": builder.payload(op.inputs[0])})

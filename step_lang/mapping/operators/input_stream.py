@@ -32,8 +32,8 @@ def build(builder: Builder, op) -> None:
             tokens = [int(s) | int(e) << 4 for s, e in zip(given.stop, given.empty)]
         tokens.append(DONE_TOKEN)
         if len(tokens) > hw.input_tokens:
-            raise HardwareTooSmall(f"tokens of input stream '{op.name}': {len(tokens)} vs {hw.input_tokens}", operator=op,
-                                   fix="raise input.tokens in the hardware configuration")
+            raise HardwareTooSmall(f"tokens of input stream '{op.name}': {len(tokens)} vs {hw.input_tokens}",
+                                   operator=op, fix="raise input.tokens in the hardware configuration")
     place = builder.place_input(stream, count, op)
     view = (tuple(shape), tuple(math.prod(shape[i + 1:]) for i in range(len(shape)))) if regular else ((count,), (1,))
     unit = builder.unit("input", op.name, op, {

@@ -25,13 +25,14 @@ def _bufferize_of(op: Operator) -> Operator:
 
 def build(builder: Builder, op) -> None:
     bufferize = _bufferize_of(op)
-    config = {"n": op.pass_rank, "c": op.passes_rank, "repeat": op.repeat or 1, "affine": int(op.view_shape is not None)}
+    config = {"n": op.pass_rank, "c": op.passes_rank, "repeat": op.repeat or 1,
+              "affine": int(op.view_shape is not None)}
     shape = list(reversed(op.view_shape or ()))
     stride = list(reversed(op.view_stride or ()))
     if len(shape) > STREAMIFY_LOOPS:
         raise HardwareTooSmall(
-            f"view of a buffer: {len(shape)} dimensions, those of its physical tiles included, vs {STREAMIFY_LOOPS} loops",
-            operator=op, fix="give the view fewer dimensions")
+            f"view of a buffer: {len(shape)} dimensions, those of its physical tiles included, vs {STREAMIFY_LOOPS} "
+            "loops", operator=op, fix="give the view fewer dimensions")
     for k in range(STREAMIFY_LOOPS):
         config[f"count{k}"] = shape[k] if k < len(shape) else 1
         config[f"stride{k}"] = (stride[k] if k < len(shape) else 0) & 0xFFFFFF

@@ -11,10 +11,11 @@ from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
 from step_hw.unit import ErrorCode
 from step_lang import fn
 from step_lang.errors import BadParameter, TypeMismatch, UnknownFunction
-from step_lang.types import Tile, int8, int32, u32
+from step_lang.types import Tile, bf16, bool_, fp32, int8, int32, u32
 
 SQUARE, COLUMN, ROW = Tile(2, 2, int32), Tile(2, 1, int32), Tile(1, 2, int32)
 BYTES = Tile(2, 2, int8)
+BF16, FP32, BF16_4 = Tile(2, 2, bf16), Tile(2, 2, fp32), Tile(4, 4, bf16)
 
 CONFIGS = [
     MapConfig("add", fn.add(), (SQUARE, SQUARE), SQUARE),
@@ -30,6 +31,25 @@ CONFIGS = [
     MapConfig("matmul_int8", fn.matmul(), (BYTES, BYTES), SQUARE),
     MapConfig("matmul_int8_by_groups", fn.matmul(transpose_b=True), (Tile(4, 4, int8), Tile(4, 4, int8)),
               Tile(4, 4, int32), tile=4, k_per_cycle=2),
+    MapConfig("add_bf16", fn.add(), (BF16, BF16), BF16, rows_per_cycle=1),
+    MapConfig("sub_fp32", fn.sub(), (FP32, FP32), FP32, rows_per_cycle=1),
+    MapConfig("mul_bf16", fn.mul(), (BF16, Tile(2, 1, bf16)), BF16, rows_per_cycle=1),
+    MapConfig("div_bf16", fn.div(), (BF16, Tile(2, 1, bf16)), BF16, rows_per_cycle=1),
+    MapConfig("max_bf16", fn.max(), (BF16, BF16), BF16, rows_per_cycle=1),
+    MapConfig("scale_bf16", fn.scale(constant=0.125), (BF16,), BF16, cfg={"constant": 0x3E00}),
+    *(MapConfig(name, fn.get(name), (BF16,), BF16, rows_per_cycle=1)
+      for name in ("exp", "silu", "gelu", "sigmoid", "rsqrt", "reciprocal")),
+    MapConfig("cast_fp32_bf16", fn.cast(dtype="bf16"), (FP32,), BF16, rows_per_cycle=1),
+    MapConfig("cast_bf16_fp32", fn.cast(dtype="fp32"), (BF16,), FP32),
+    MapConfig("cast_fp32_int8", fn.cast(dtype="int8"), (FP32,), BYTES, rows_per_cycle=1),
+    MapConfig("cast_int32_bf16", fn.cast(dtype="bf16"), (SQUARE,), BF16, rows_per_cycle=1),
+    MapConfig("cast_bool_u32", fn.cast(dtype="u32"), (Tile(1, 1, bool_),), Tile(1, 1, u32)),
+    MapConfig("row_max_bf16", fn.row_max(), (BF16_4,), Tile(4, 1, bf16), tile=4, rows_per_cycle=2),
+    MapConfig("row_sum_bf16", fn.row_sum(), (BF16_4,), Tile(4, 1, fp32), tile=4),
+    MapConfig("row_sum_bf16_by_groups", fn.row_sum(), (BF16_4,), Tile(4, 1, fp32), tile=4, k_per_cycle=2),
+    MapConfig("matmul_bf16", fn.matmul(), (BF16, BF16), FP32),
+    MapConfig("matmul_bf16_by_groups", fn.matmul(), (BF16_4, Tile(4, 1, bf16)), Tile(4, 1, fp32), tile=4, k_per_cycle=2),
+    MapConfig("matmul_bf16_outer", fn.matmul(), (Tile(2, 1, bf16), Tile(1, 2, bf16)), FP32),
 ]
 IDS = [config.name for config in CONFIGS]
 MODELLED = [config for config in CONFIGS if config.name in ("add", "sub_row", "row_max_int32", "matmul_int8_by_groups")]

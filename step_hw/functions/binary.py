@@ -6,6 +6,7 @@ from step_lang.errors import TypeMismatch
 from step_lang.types import DType
 
 from .base import ElementOp
+from .celled import float_op
 from .integers import integer_op, is_integer
 
 __all__ = ["binary_op"]
@@ -18,6 +19,4 @@ def binary_op(name: str, operands: Sequence[DType], result: DType) -> ElementOp:
             raise TypeMismatch(f"{name} element types: {dtype} vs {result}", fix="convert one with map(cast(dtype=..), ..)")
     if is_integer(result):
         return integer_op(name, result)
-    from .floats import float_op
-
     return float_op(name, result)

@@ -34,7 +34,7 @@ class RtlRun:
     total_cycles : from start to finished
     start_cycle : cycle of the first off-chip read, counted from the cycle after the start pulse
     tensors : stored tensors by name
-    peak_frames : scratchpad name to the most frames in use
+    peak_frames : scratchpad name to the most frames in use, whole pages
     bursts : bursts served by each channel
     native : transfers of every link with their cycles, blocked and starved counts
     """
@@ -107,7 +107,7 @@ def run_rtl(design: Design, tensors: Mapping[str, np.ndarray], build: ProgramBui
         offchip_write_bytes=values["hbm.write_bytes"],
         tensors={name: stored.get(placement, design.program.tensors[name].shape, design.program.tensors[name].dtype.numpy)
                  for name, placement in design.graph.tensors.items() if name in written},
-        peak_frames={unit.name: values[f"{unit.name}.peak"] for unit in design.graph.units if unit.kind == "scratchpad"},
+        peak_frames={unit.name: values[f"{unit.name}.peak"] * unit.params["page_frames"] for unit in design.graph.units if unit.kind == "scratchpad"},
         bursts=[values[f"hbm.bursts{c}"] for c in range(design.hw.memory.channels)],
         native=run)
 

@@ -32,6 +32,9 @@ class Cell(wiring.Component):
     #: The definition in ``step_lang.numerics`` that the cell equals bit for bit.
     twin: str = ""
 
+    #: Most cells are converted in one object and placed by others, which Amaranth would call unused.
+    _MustUse__silence = True
+
     def __init__(self, members, clocked: bool = False):
         self.clocked = clocked
         if clocked:

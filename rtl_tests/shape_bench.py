@@ -1,11 +1,12 @@
-"""What the benches of the shape units share: trials, golden results from the interpreter, pressure, measured timing.
+"""What the benches of the shape units share: trials, golden results from the interpreter, pressure, timing.
 
-Elements are 32-bit words that say themselves how many rows they have (`rows_of`), so that the interpreter, which runs on
-1 x 1 int32 elements here, decides the rows of every expected beat too.
+Elements are 32-bit words that say themselves how many rows they have (`rows_of`), so that the interpreter, which runs
+on 1 x 1 int32 elements here, decides the rows of every expected beat too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 
 from rtl_tests.harness import (
@@ -145,7 +146,7 @@ def assert_timing(kind: str, result: CaseResult, output: str = "out0", pairs=Non
     assert latencies == {stated.latency}, f"{kind}: latency {latencies} vs {stated.latency} stated"
     stamps = result.stamps[interval_of]
     assert len(stamps) >= 8, "too few beats for an interval"
-    intervals = {b - a for a, b in zip(stamps, stamps[1:])}
+    intervals = {b - a for a, b in pairwise(stamps)}
     assert intervals == {stated.interval}, f"{kind}: intervals {intervals} vs {stated.interval} stated"
 
 

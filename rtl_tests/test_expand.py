@@ -31,7 +31,7 @@ BINS = [
 
 
 def _values(ref, b, rng):
-    """A value stream for ``ref``: one beat for each stop >= b, with that stop; sometimes bare where ``ref`` has nothing."""
+    """A value stream for ``ref``: a beat for each stop >= b, with that stop; some bare where ``ref`` has nothing."""
     made = []
     served = 0  # elements of the reference that this value serves
     for beat in ref:
@@ -40,7 +40,8 @@ def _values(ref, b, rng):
             made.append(DONE)
         elif beat.stop >= b:
             hollow = not served and beat.stop > b and rng.random() < 0.4
-            made.append(bare(beat.stop) if hollow or (b == 0 and beat.empty) else element(rng)._replace(stop=beat.stop))
+            hollow = hollow or (b == 0 and beat.empty)
+            made.append(bare(beat.stop) if hollow else element(rng)._replace(stop=beat.stop))
             served = 0
     return made
 

@@ -58,7 +58,8 @@ def _cover(coverage: Coverage) -> None:
             if beat.done:
                 coverage.hit_if_declared(["done behind an open element"] if open_ else [])
             elif beat.stop > 0:
-                coverage.hit("stop up to lo" if beat.stop <= lo else "stop merged" if beat.stop <= hi else "stop above hi")
+                coverage.hit("stop up to lo" if beat.stop <= lo else
+                             "stop merged" if beat.stop <= hi else "stop above hi")
                 if beat.empty and not kept:
                     coverage.hit("bare stop swallowed")
                     coverage.hit_if_declared(["bare stop swallowed behind an open element"] if open_ else [])

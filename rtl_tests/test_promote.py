@@ -1,6 +1,7 @@
 """Bench of ``step_hw/units/promote.py`` and its model."""
 
 from functools import cache
+from itertools import pairwise
 from random import Random
 
 from rtl_tests.harness import Coverage, assert_same_on_both, corner_streams, random_stream
@@ -56,7 +57,7 @@ def results(simulator: str):
     for trial in trials():
         rank, stream = trial.cfg["rank"], trial.inputs["in0"]
         coverage.hit("rank > 0" if rank else "rank 0")
-        for beat, after in zip(stream, stream[1:]):
+        for beat, after in pairwise(stream):
             if beat.stop == rank and not beat.done:
                 coverage.hit_if_declared(["stop of rank that is not the last"] if not after.done else
                                          ["bare stop last"] if beat.empty else [])

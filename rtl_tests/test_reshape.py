@@ -1,6 +1,7 @@
 """Bench of ``step_hw/units/reshape.py`` and its model."""
 
 from functools import cache
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -95,8 +96,10 @@ def trials() -> tuple[Trial, ...]:
         "reshape": _cfg(0, 2), "reshape_dim_1": _cfg(1, 2, (2,)), "reshape_dim_1_padded": _cfg(1, 2, (2,)),
     }.get(example.name))
     made.append(_trial("timing", words("1 2 3 4 5 6 7 8 S1 9 10 S1 D"), 1, 0, 2, directed=True))
-    made.append(_trial("blocks", _blocks(words("1 2 3 S1 4 S1 S1 5 6 S1 D"), (3, 2), rng), 3, 2, 2, (3, 2), directed=True))
-    made.append(_trial("blocks at done", _blocks(words("1 2 3 4 5 D D 6 D"), (2, 3), rng), 2, 2, 4, (2, 3), directed=True))
+    blocks = _blocks(words("1 2 3 S1 4 S1 S1 5 6 S1 D"), (3, 2), rng)
+    made.append(_trial("blocks", blocks, 3, 2, 2, (3, 2), directed=True))
+    blocks = _blocks(words("1 2 3 4 5 D D 6 D"), (2, 3), rng)
+    made.append(_trial("blocks at done", blocks, 2, 2, 4, (2, 3), directed=True))
     for rank in (0, 1, 2):
         for name, stream in corner_streams(rank, lambda: element(rng)).items():
             made.append(_trial(f"{name}, rank {rank}", stream, rank, 0, rng.randint(1, 3)))
@@ -106,8 +109,8 @@ def trials() -> tuple[Trial, ...]:
         _trial("empty dimension 1", words("1 2 S1 3 4 S2 S2 5 6 S2 D"), 2, 1, 2, (2,), directed=True),
         Trial("no level above 15", {"in0": words("1 2 S15 D")}, {"out0": words("1"), "out1": words("0")}, _cfg(0, 2),
               ErrorCode.STOP_RANGE),
-        Trial("bare stop behind an element", {"in0": words("1") + words("S1 D")}, {"out0": words("1"), "out1": words("0")},
-              _cfg(0, 2), ErrorCode.PROTOCOL),
+        Trial("bare stop behind an element", {"in0": words("1") + words("S1 D")},
+              {"out0": words("1"), "out1": words("0")}, _cfg(0, 2), ErrorCode.PROTOCOL),
         Trial("empty position to pad", {"in0": words("1 S1 S2 D")}, {"out0": words("1 S1"), "out1": words("0 S1")},
               _cfg(1, 3, (2,)), ErrorCode.SHAPE),
     ]
@@ -149,7 +152,7 @@ def _cover(coverage: Coverage) -> None:
             coverage.hit("bare stop of an empty dimension above 0")
         flags = trial.expected["out1"]
         positions = 0
-        for flag, after in zip(flags, flags[1:]):
+        for flag, after in pairwise(flags):
             padding = not flag.empty and flag.data == 1
             positions = positions + (flag.stop >= dim) if padding else 0
             if padding and dim == 2 and trial.cfg["inner1"] > 1 and trial.cfg["inner0"] > 1:

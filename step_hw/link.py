@@ -11,7 +11,8 @@ __all__ = ["LinkFIFO"]
 class LinkFIFO(Unit):
     """First-in first-out queue of beats; every link of a netlist is one.
 
-    A beat written in cycle t can be read in cycle t + 1. ``in0.ready`` and ``out0.valid`` are functions of registers only.
+    A beat written in cycle t can be read in cycle t + 1. ``in0.ready`` and ``out0.valid`` are functions of registers
+    only.
 
     Parameters
     ----------

@@ -9,7 +9,8 @@ __all__ = ["Fork"]
 
 
 class Fork(Unit):
-    """Eager broadcast: each output takes the beat when it can; the input leaves when all have. Latency 0, one beat a cycle."""
+    """Eager broadcast: each output takes the beat when it can; the input leaves when all have. Latency 0, one beat a
+    cycle."""
 
     kind = "fork"
 

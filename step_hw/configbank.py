@@ -61,13 +61,11 @@ class ConfigBank(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        with m.If(self.valid), m.Switch(self.addr):
-            for field in self.fields:
-                register = getattr(self, field.port)
-                for i in range(field.words):
-                    with m.Case(field.address + i):
-                        part = register[WORD * i:WORD * (i + 1)]
-                        m.d.sync += part.eq(self.data)
+        for field in self.fields:
+            register = getattr(self, field.port)
+            for i in range(field.words):
+                with m.If(self.valid & (self.addr == field.address + i)):
+                    m.d.sync += register[WORD * i:WORD * (i + 1)].eq(self.data)
         return m
 
 

@@ -37,8 +37,10 @@ def test_everything_set_reads_back():
 def test_digest_depends_on_every_value_and_on_nothing_else():
     hw = HardwareConfig(tile=8)
     others = [dataclasses.replace(hw, **change) for change in (
-        {"tile": 16, "k_per_cycle": 8}, {"k_per_cycle": 4}, {"rows_per_cycle": 4}, {"link_depth": 3}, {"link_depths": {"x": 4}},
-        {"accumulator_entries": 1}, {"scratchpad_frames": 64}, {"page_frames": 4}, {"references": 2}, {"load_window": 8},
+        {"tile": 16, "k_per_cycle": 8}, {"k_per_cycle": 4}, {"rows_per_cycle": 4}, {"link_depth": 3},
+        {"link_depths": {"x": 4}},
+        {"accumulator_entries": 1}, {"scratchpad_frames": 64}, {"page_frames": 4}, {"references": 2},
+        {"load_window": 8},
         {"input_tokens": 8}, {"memory": MemoryConfig(latency=15)})]
     assert len({config.digest() for config in [hw, *others]}) == len(others) + 1
     assert HardwareConfig.from_toml(hw.to_toml()).digest() == hw.digest()

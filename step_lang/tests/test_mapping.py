@@ -183,15 +183,15 @@ def test_link_depths():
 
 
 def test_too_few_accumulator_entries():
-    with pytest.raises(HardwareTooSmall, match=r"accum 'down_matmul' \(swiglu.py:\d+\): states: 8 x 2 tiles vs 8 entries.*"
-                                               r"set accumulator.entries to at least 16"):
+    with pytest.raises(HardwareTooSmall, match=r"accum 'down_matmul' \(swiglu.py:\d+\): states: 8 x 2 tiles vs 8 "
+                                               r"entries.*set accumulator.entries to at least 16"):
         graph_of(small_swiglu(), dataclasses.replace(HW, accumulator_entries=8))
 
 
 def test_too_small_a_scratchpad():
     hw = dataclasses.replace(HW, scratchpad_frames=8, page_frames=4)
-    with pytest.raises(HardwareTooSmall, match=r"bufferize 'load_x_buffer' \(swiglu.py:\d+\): buffer of 16 tiles: 4 pages of 4 "
-                                               r"vs 2.*set scratchpad.frames to at least 16"):
+    with pytest.raises(HardwareTooSmall, match=r"bufferize 'load_x_buffer' \(swiglu.py:\d+\): buffer of 16 tiles: 4 "
+                                               r"pages of 4 vs 2.*set scratchpad.frames to at least 16"):
         graph_of(small_swiglu(), hw)
 
 
@@ -202,14 +202,14 @@ def test_a_scratchpad_for_one_buffer_warns():
 
 def test_too_small_a_memory():
     hw = dataclasses.replace(HW, memory=MemoryConfig(capacity_bytes=1024))
-    with pytest.raises(HardwareTooSmall, match=r"off-chip memory for 'w_up': 1280 bytes vs 1024; fix: raise memory.capacity"):
+    with pytest.raises(HardwareTooSmall, match=r"off-chip memory for 'w_up': 1280 bytes vs 1024; fix: raise memory"):
         graph_of(small_swiglu(), hw)
 
 
 def test_too_many_loops_of_a_view():
     with Program("p") as p:
-        x = ops.linear_offchip_load(p.tensor("x", (64, 64), bf16), (4, 4), shape=(2, 2, 2, 2, 2), stride=(1, 2, 4, 16, 32),
-                                    name="load_x")
+        x = ops.linear_offchip_load(p.tensor("x", (64, 64), bf16), (4, 4), shape=(2, 2, 2, 2, 2),
+                                    stride=(1, 2, 4, 16, 32), name="load_x")
         unused(x)
         stored(p, x, 128, 4)
     with pytest.raises(HardwareTooSmall, match=r"load_x'.*7 dimensions.*vs 6 loops"):
@@ -236,7 +236,7 @@ def test_function_without_hardware():
     with Program("p") as p:
         x = ops.linear_offchip_load(p.tensor("x", (4, 4), int8), (1, 4), shape=(2, 2), stride=(2, 1))
         stored(p, ops.accum(fn.concat_rows(), x, rank=1, name="pack"), 4, 4, int8)
-    with pytest.raises(UnknownFunction, match=r"accum 'pack' \(test_mapping.py:\d+\): function 'concat_rows' vs a function with"):
+    with pytest.raises(UnknownFunction, match=r"accum 'pack' \(test_mapping.py:\d+\): function 'concat_rows' vs a"):
         graph_of(p)
 
 
@@ -246,10 +246,10 @@ def test_one_tensor_in_two_sorts_of_physical_tiles():
         a = ops.linear_offchip_load(x, (2, 4), shape=(2,), name="by_tiles")
         b = ops.linear_offchip_load(x, (1, 4), shape=(2,), name="by_rows")
         stored(p, ops.map(fn.add(), a, b), 4, 4, fp32)
-    with pytest.raises(ProgramError, match=r"by_rows'.*tensor 'x' in physical tiles of Tile\(2, 2, fp32\) vs Tile\(1, 2, fp32\)"):
+    with pytest.raises(ProgramError, match=r"rows'.*'x' in physical tiles of Tile\(2, 2, fp32\) vs Tile\(1, 2, fp32\)"):
         graph_of(p)
 
 
 def test_lowered_for_another_tile():
-    with pytest.raises(ConfigError, match="lowered to T = 2 vs tile.size = 4"):
+    with pytest.raises(ConfigError, match=r"lowered to T = 2 vs tile.size = 4"):
         build_unit_graph(lower(small_swiglu(), 2), HardwareConfig(tile=4))

@@ -38,8 +38,8 @@ def build(builder: Builder, op) -> None:
         if pages > available:
             raise HardwareTooSmall(
                 f"buffer of {size} tiles: {pages} pages of {hw.page_frames} vs {available} in its scratchpad",
-                operator=op, fix=f"set scratchpad.frames to at least {pages * hw.page_frames} in the hardware configuration, or "
-                    "buffer less")
+                operator=op, fix=f"set scratchpad.frames to at least {pages * hw.page_frames} in the hardware "
+                                 "configuration, or buffer less")
         if 2 * pages > available or hw.references < 2:
             builder.warn(op, f"its scratchpad holds one buffer of {size} tiles but not two: filling and reading "
                              "alternate")

@@ -1,6 +1,6 @@
 """One memory channel: request queues of all ports, a rotating arbiter, and the timing model."""
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -132,7 +132,8 @@ class Channel(wiring.Component):
         m.submodules.timing = timing
         accept, ends, write = Signal(), Signal(), Signal()
         line = Signal(self.line_width)
-        tag = self.tag(timing.req.payload.tag)
+        # Signals of their own, joined by one assignment: Icarus loops for ever where two processes write parts of one.
+        tag = {name: Signal(field.width, name=f"tag_{name}") for name, field in self.tag}
         useful = Signal(range(self.memory.burst_bytes + 1))
         width = 8 * self.memory.burst_bytes
         wdata, enable = Signal(width), Signal(self.memory.burst_bytes)
@@ -142,7 +143,7 @@ class Channel(wiring.Component):
                     m.d.comb += [line.eq(head.line + q), ends.eq(q == port.elements.bursts - 1),
                                  useful.eq(port.elements.burst_bytes)]
                     if p < len(self.reads):
-                        m.d.comb += [tag.port.eq(p), tag.slot.eq(head.slot), tag.q.eq(q)]
+                        m.d.comb += [tag["port"].eq(p), tag["slot"].eq(head.slot), tag["q"].eq(q)]
                     else:
                         share = port.elements.burst_bytes
                         m.d.comb += [
@@ -154,8 +155,7 @@ class Channel(wiring.Component):
         m.d.comb += [
             timing.start.eq(self.start),
             timing.req.valid.eq(waiting.any()),
-            timing.req.payload.line.eq(line),
-            timing.req.payload.write.eq(write),
+            timing.req.payload.eq(Cat(line, *tag.values(), write)),
             accept.eq(timing.req.valid & timing.req.ready),
             self.store_write_enable.eq(Mux(accept & write, enable, 0)),
             self.store_write_line.eq(line),
@@ -163,7 +163,7 @@ class Channel(wiring.Component):
             self.busy.eq(waiting.any() | timing.busy),
         ]
         with m.If(accept):
-            m.d.comb += [pop[p].eq(ends & (turn == p)) for p in range(len(ports))]
+            m.d.comb += pop.eq(ends << turn)
             m.d.sync += [last.eq(turn), q.eq(Mux(ends, 0, q + 1))]
 
         if self.reads:

@@ -1,5 +1,7 @@
 """Load: tiles of an affine view of an off-chip tensor, once or once per reference element."""
 
+from typing import NamedTuple
+
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data
 from amaranth.lib.memory import Memory
@@ -14,6 +16,14 @@ from ..hbm.ports import ReadPort
 from ..unit import ErrorCode, Unit
 
 __all__ = ["Load"]
+
+
+class _Token(NamedTuple):
+    """Token that the generator makes. Signals of their own: Icarus loops for ever where two processes write parts of one."""
+
+    stop: Signal
+    empty: Signal
+    done: Signal
 
 
 class Load(Unit):
@@ -82,9 +92,9 @@ class Load(Unit):
         })
         error = Signal(4)
         have, advance = Signal(), Signal()  # a token is to be made; it is made
-        tok = Signal(token_layout)
-        index = Signal(40)
-        m.d.comb += [self.error.eq(error), tok.share.eq(index), tok.group.eq(index >> share_bits)]
+        tok = _Token(Signal(STOP_WIDTH, name="tok_stop"), Signal(name="tok_empty"), Signal(name="tok_done"))
+        index, group = Signal(40), Signal(max(1, group_bits))
+        m.d.comb += [self.error.eq(error), group.eq(index[share_bits:share_bits + group_bits])]
         (self._with_reference if self.reference is not None else self._without_reference)(m, have, advance, tok, index)
 
         # Requests: to every channel of the element, each as soon as it has room.
@@ -96,7 +106,7 @@ class Load(Unit):
         m.d.comb += [
             outside.eq(index >= self.cfg.limit),  # a negative index is a large one
             offered.eq(have & (level != self.window) & (error == 0)),
-            targets.eq(Mux(tok.empty | outside, 0, self._targets(tok.group))),
+            targets.eq(Mux(tok.empty | outside, 0, self._targets(group))),
             line.eq((self.cfg.base >> exact_log2(self.memory.alignment)) + (index >> (group_bits + share_bits)) * elements.bursts),
         ]
         for c in range(self.memory.channels):
@@ -114,11 +124,12 @@ class Load(Unit):
 
         # Window: tokens in order, and which of their bursts are there.
         m.submodules.tokens = tokens = Memory(shape=token_layout, depth=self.window, init=[])
+        made = Cat(tok.stop, tok.empty, tok.done, index[:share_bits], group[:group_bits])
         token_write, token_read = tokens.write_port(), tokens.read_port(domain="comb")
         first = Signal(token_layout)
         whole, leaves = Signal(), Signal()
         m.d.comb += [
-            token_write.addr.eq(tail), token_write.data.eq(tok), token_write.en.eq(advance),
+            token_write.addr.eq(tail), token_write.data.eq(made), token_write.en.eq(advance),
             token_read.addr.eq(head), first.eq(token_read.data),
         ]
         m.d.sync += level.eq(level + advance - leaves)

@@ -24,6 +24,7 @@ BINS = [
     "back to back streams", "in0 blocked", "out0 blocked", "out0 starved", "lo = 0", "lo > 0", "stop up to lo",
     "stop merged", "stop above hi", "bare stop swallowed", "bare stop fused with the element before",
     "bare stop swallowed behind an open element", "done behind an open element",
+    "bare stop fused with an element of a higher stop",
 ]
 
 
@@ -37,6 +38,8 @@ def trials() -> tuple[Trial, ...]:
     rng = Random("flatten")
     made = examples("flatten", lambda example: {"lo": 0, "hi": 1})
     made.append(_trial("timing", words("1 2 S1 3 S1 4 S2 5 S2 6 7 8 9 S2 D"), 2, 0, 1, directed=True))
+    stops = words("1 S1 S2 2 S2 S3 3 S2 S1 S3 4 S2 5 S3 S3 D")
+    made.append(_trial("bare stops behind higher ones", stops, 3, 0, 2, directed=True))
     for rank in (1, 2, 3):
         for name, stream in corner_streams(rank, lambda: element(rng)).items():
             made.append(_trial(f"{name}, rank {rank}", stream, rank, 0, rng.randint(1, rank)))
@@ -52,7 +55,7 @@ def _cover(coverage: Coverage) -> None:
     for trial in trials():
         lo, hi = trial.cfg["lo"], trial.cfg["hi"]
         coverage.hit("lo > 0" if lo else "lo = 0")
-        open_ = False
+        open_ = 0  # stop of the element that is open
         for beat in trial.inputs["in0"]:
             kept = beat.stop > hi or 0 < beat.stop <= lo or (lo > 0 and beat.stop > 0)
             if beat.done:
@@ -65,8 +68,9 @@ def _cover(coverage: Coverage) -> None:
                     coverage.hit_if_declared(["bare stop swallowed behind an open element"] if open_ else [])
                 elif beat.empty and open_:
                     coverage.hit("bare stop fused with the element before")
+                    coverage.hit_if_declared(["bare stop fused with an element of a higher stop"] if open_ > 1 else [])
             if not (beat.empty and not beat.done and not kept):
-                open_ = not beat.empty and beat.stop > 0 and not kept
+                open_ = 0 if beat.empty or kept else beat.stop
 
 
 @cache

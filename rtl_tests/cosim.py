@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from step_hw.design import Design
-from step_hw.hbm.image import MemoryImage, tile_bytes
+from step_hw.hbm.image import MemoryImage
 from step_hw.unit import ErrorCode
 from step_lang import Result, TokenStream
 from step_lang.deadlock import deadlock_report
-from step_lang.errors import DeadlockError, RtlError
+from step_lang.errors import DeadlockError, RtlError, SimulatorError
 from step_lang.interpreter import check_tensors
 
+from .harness.errors import SimulationFailed
 from .harness.native import NativeRun, ProgramBuild, build_native, build_program, run_native, run_program
 from .harness.tokens import to_beats
 
@@ -71,7 +72,7 @@ def run_rtl(design: Design, tensors: Mapping[str, np.ndarray], build: ProgramBui
     """Run the design on RTL; with ``partial`` a run that ``max_cycles`` cuts short is a result too.
 
     Raises `TensorError` for bad tensors, `RtlError` for a unit's error code or a run that was stopped, `DeadlockError`
-    with the links that wait for one another.
+    with the links that wait for one another, `SimulatorError` when the simulator fails.
     """
     tensors = check_tensors(design.lowered.program, tensors)
     build = build or build_rtl(design, simulator, native=native, trace=waves is not None)
@@ -88,10 +89,13 @@ def run_rtl(design: Design, tensors: Mapping[str, np.ndarray], build: ProgramBui
         arguments: dict[str, Any] = {
             "status": addresses, "record": record, "max_cycles": max_cycles, "waves": waves, **options,
             "plusargs": [f"+hbm_load={work}/load", f"+hbm_dump={work}/dump"]}
-        if native and simulator == "verilator":
-            run = run_native(build, design.registers, progress=progress, **arguments)
-        else:
-            run = run_program(build, design.registers, **arguments)
+        try:
+            if native and simulator == "verilator":
+                run = run_native(build, design.registers, progress=progress, **arguments)
+            else:
+                run = run_program(build, design.registers, **arguments)
+        except SimulationFailed as error:
+            raise SimulatorError(f"{simulator} on '{design.program.name}': {error}") from error
         values = {name: sum(run.status[field.address + i] << (32 * i) for i in range(field.words))
                   for name, field in status.items()}
         _raise_for(design, run, values, partial)
@@ -149,15 +153,14 @@ class Check:
     differences: list[str]
 
 
-def check(design: Design, run: RtlRun, expected: Result) -> Check:
-    """Compare stored tensors bit for bit and the token stream of every link; ``expected`` is ``design.interpret(tensors)``."""
+def check(design: Design, run: RtlRun, expected: Result, logical: Result | None = None) -> Check:
+    """Compare stored tensors bit for bit and the token stream of every link with ``expected``, the lowered program's
+    result ``design.interpret(tensors)``; with ``logical`` also the lowered program with the program itself."""
     found: list[str] = []
     for name, tensor in run.tensors.items():
-        wanted = expected.tensors[name]
-        if tensor.tobytes() != np.ascontiguousarray(wanted).tobytes():
-            unequal = tile_bytes(tensor, (1, 1), tensor.nbytes) != tile_bytes(wanted, (1, 1), wanted.nbytes)
-            where = np.unravel_index(int(unequal[0].argmax()) // tensor.dtype.itemsize, tensor.shape)
-            found.append(f"tensor '{name}' differs first at {tuple(map(int, where))}: RTL {tensor[where]} vs {wanted[where]}")
+        found += _tensor_difference(name, "RTL", tensor, expected.tensors[name])
+        if logical is not None:
+            found += _tensor_difference(name, "lowered program", expected.tensors[name], logical.tensors[name])
     if len(run.native.records):
         for link in design.graph.links:
             found += _link_difference(link, run.native, expected.streams[link.stream])
@@ -165,6 +168,16 @@ def check(design: Design, run: RtlRun, expected: Result) -> Check:
         if getattr(run, what) != getattr(expected, what):
             found.append(f"{what}: RTL {getattr(run, what)} vs {getattr(expected, what)}")
     return Check(not found, found)
+
+
+def _tensor_difference(name: str, who: str, tensor: np.ndarray, wanted: np.ndarray) -> list[str]:
+    got, want = (np.frombuffer(t.tobytes(), dtype=np.uint8).reshape(-1, t.dtype.itemsize) for t in (tensor, wanted))
+    unequal = (got != want).any(axis=1)
+    if not unequal.any():
+        return []
+    where = np.unravel_index(int(unequal.argmax()), tensor.shape)
+    return [f"tensor '{name}' differs at {int(unequal.sum())} of {tensor.size} places, first at {tuple(map(int, where))}: "
+            f"{who} {tensor[where]} vs {wanted[where]}"]
 
 
 def _link_difference(link: Any, run: NativeRun, tokens: TokenStream) -> list[str]:
@@ -180,5 +193,3 @@ def _link_difference(link: Any, run: NativeRun, tokens: TokenStream) -> list[str
     if len(stop) != len(moved):
         return [f"link '{link.name}': RTL moved {len(moved)} beats vs {len(stop)}"]
     return []
-
-

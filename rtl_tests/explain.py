@@ -52,9 +52,9 @@ class Explanation:
 
 
 def explain(design: Design, run: RtlRun, prediction: Prediction, tensors: Mapping[str, np.ndarray],
-            constants: Mapping[str, int] | None = None) -> Explanation:
+            constants: Mapping[str, int] | None = None, simulator: str = "verilator") -> Explanation:
     """Line up every link's beats; ``prediction`` was made with ``trace=True``. Re-runs both sides up to the first
-    difference to show the state of the units there."""
+    difference to show the state of the units there (RTL on ``simulator``)."""
     trace = prediction.outcome.trace
     # Records count from the start pulse, the model from the cycle after it; and only the distance from the first read
     # is part of any number we state.
@@ -83,7 +83,7 @@ def explain(design: Design, run: RtlRun, prediction: Prediction, tensors: Mappin
     around = [i for end in (link.source, link.destination) if end for i in [end[0]]]
     lines += ["", f"units at the ends of that link, in cycle {first.cycle}:"]
     model_state = run_graph(design.graph, design.hw, dict(constants or {}), max_cycles=max(first.cycle - shift, 0))
-    rtl_state = run_rtl_until(design, tensors, first.cycle)
+    rtl_state = run_rtl_until(design, tensors, first.cycle, simulator)
     for i in around:
         unit = design.graph.units[i]
         status = STATUSES[int(model_state.last_status[i])]
@@ -100,9 +100,10 @@ def model_start(design: Design, prediction: Prediction) -> int:
     return 0 if memory is None else max(0, int(prediction.outcome.st[memory, hbm.FIRST_READ]) - 1)
 
 
-def run_rtl_until(design: Design, tensors: Mapping[str, np.ndarray], cycle: int) -> dict[str, int]:
+def run_rtl_until(design: Design, tensors: Mapping[str, np.ndarray], cycle: int, simulator: str = "verilator") -> dict[str, int]:
     """State of every unit in ``cycle`` of an RTL run."""
-    run = run_rtl(design, tensors, max_cycles=max(cycle, 1), record=False, partial=True)
+    run = run_rtl(design, tensors, simulator=simulator, native=simulator == "verilator", max_cycles=max(cycle, 1), record=False,
+                  partial=True)
     bits = run.native.unit_state
     return {name: bits >> offset & ((1 << width) - 1) for name, (offset, width) in design.verilog.state_offsets.items()}
 

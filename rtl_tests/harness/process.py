@@ -6,7 +6,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["Finished", "run_group"]
+__all__ = ["Finished", "end_children", "run_group"]
+
+_running: dict[int, tuple[subprocess.Popen, int, float]] = {}
+"""Children of `run_group` by process id, with the signal and the grace of each."""
 
 
 class Finished:
@@ -37,6 +40,12 @@ def _end_group(child: subprocess.Popen, first: int, grace_s: float) -> None:
         return
 
 
+def end_children() -> None:
+    """End every child that `run_group` waits for in any thread, as Ctrl-C does in the main thread."""
+    for child, interrupt, grace_s in list(_running.values()):
+        _end_group(child, interrupt, grace_s)
+
+
 def run_group(
     command: Sequence[str | os.PathLike],
     *,
@@ -65,6 +74,7 @@ def run_group(
             start_new_session=True,
         )
         timed_out = False
+        _running[child.pid] = (child, interrupt, grace_s)
         try:
             child.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -73,4 +83,6 @@ def run_group(
         except BaseException:
             _end_group(child, interrupt, grace_s)
             raise
+        finally:
+            del _running[child.pid]
     return Finished(child.returncode, log.read_text(errors="replace"), timed_out)

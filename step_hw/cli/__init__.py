@@ -1,49 +1,76 @@
-"""The ``step-hw`` command. It sits on top of all layers, each imported only by the command that needs it."""
+"""The ``step-hw`` command. It sits on top of all layers; each command imports them when it is run."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 import click
 
-from step_lang.errors import StepError
+__all__ = ["COMMANDS", "cli", "main"]
 
-from .calibrate import calibrate
-from .cosim import cosim, demo
-from .generate import generate
-from .simulate import simulate
-from .validate import validate
-
-__all__ = ["cli", "main"]
+COMMANDS = ("generate", "simulate", "cosim", "validate", "calibrate", "demo")
+"""In the order of the help; command ``x`` is function ``x`` of ``step_hw/cli/x.py``."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="step-hw")
-def cli() -> None:
-    """Hardware for Streaming Tensor Programs: Verilog, RTL simulation and a calibrated performance model."""
+class _Commands(click.Group):
+    """Commands that are imported when asked for, so that ``--help`` and mistakes are answered at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return getattr(importlib.import_module(f"{__name__}.{cmd_name}"), cmd_name)
 
 
-for command in (generate, cosim, simulate, calibrate, validate, demo):
-    cli.add_command(command)
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            click.echo(f"step-hw {version('step-hw')}")
+        except PackageNotFoundError:  # run from a checkout
+            click.echo("step-hw, not installed")
+        ctx.exit()
+
+
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version.")
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    """Hardware for Streaming Tensor Programs: Verilog, RTL simulation and a calibrated performance model.
+
+    PROGRAM.py holds a function build(**parameters) that returns a Program; --set gives it parameters. Exit code 0: done,
+    2: a mistake or a difference, told in one message.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command. A user's mistake is one message and exit code 2, never a traceback."""
     try:
-        code = cli.main(args=arguments, standalone_mode=False)
+        code = cli.main(args=arguments, prog_name="step-hw", standalone_mode=False)
     except click.exceptions.Exit as request:
-        sys.exit(request.exit_code)
+        code = request.exit_code
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted: finished work is kept, the same command continues from it", err=True)
-        sys.exit(2)
-    except StepError as error:
-        click.echo(f"error: {error}", err=True)
-        sys.exit(2)
+        code = 2
+    except (KeyboardInterrupt, click.Abort) as error:
+        what = str(error) or "nothing half-written is kept, finished builds are"
+        click.echo(f"interrupted: {what}", err=True)
+        code = 2
     except OSError as error:
         place = f" '{error.filename}'" if error.filename else ""
         click.echo(f"error: {error.strerror or error}{place}", err=True)
-        sys.exit(2)
+        code = 2
+    except Exception as error:
+        from step_lang.errors import StepError
+
+        if not isinstance(error, StepError):
+            raise
+        click.echo(f"error: {error}", err=True)
+        code = 2
     sys.exit(code if isinstance(code, int) else 0)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,33 @@ from rich.table import Table
 from step_hw.design import Design
 from step_lang.errors import BuildError, ConfigError, TensorError
 from step_lang.hwconfig import HardwareConfig
+from step_lang.interpreter import check_tensors
 
-from .program_file import ProgramFile, parse_settings
+from .program_file import ProgramFile, parse_settings, parse_value
 
-__all__ = ["calibration_constants", "configuration", "console", "design_of", "load_tensors", "program_options", "step",
-           "table_of", "write_json", "write_pictures"]
+__all__ = [
+    "calibration_constants", "calibration_option", "config_options", "configuration", "console", "design_of", "json_option",
+    "load_tensors", "make_directory", "program_options", "seed_option", "show", "simulator_option", "step", "table_of", "whole_file",
+    "write_json", "write_pictures",
+]
 
-console = Console(stderr=True, highlight=False)
-"""Progress and notes; results go to standard output."""
+_UNWRAPPED = 1000
+"""Columns of output that does not go to a terminal: no line is broken."""
+
+console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _UNWRAPPED)
+"""Progress and notes; results go to standard output (`show`)."""
+
+
+def show(*results: Any) -> None:
+    """Print tables and texts to standard output: as wide as the terminal, or unwrapped where there is none."""
+    if sys.stdout.isatty():
+        Console(highlight=False).print(*results, sep="\n")
+        return
+    plain = Console(highlight=False, width=_UNWRAPPED, force_terminal=False, color_system=None)
+    with plain.capture() as text:
+        plain.print(*results, sep="\n")
+    for line in text.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def program_options(command: Callable) -> Callable:
@@ -31,25 +51,28 @@ def program_options(command: Callable) -> Callable:
     for decorate in reversed((
             click.argument("program", metavar="PROGRAM.py[:function]"),
             click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the program's builder."),
-            *config_options(),
+            config_options,
             click.option("-o", "--output", type=click.Path(path_type=Path), default=None, metavar="DIR", help="Where to write files."),
-            json_option())):
+            json_option)):
         command = decorate(command)
     return command
 
 
-def config_options() -> tuple[Callable, ...]:
+def config_options(command: Callable) -> Callable:
     """--config and --hw."""
-    return (click.option("--config", type=click.Path(path_type=Path), default=None, metavar="HW.toml",
-                         help="Hardware configuration (default: T = 16 and all other defaults)."),
-            click.option("--hw", "overrides", multiple=True, metavar="SECTION.KEY=VALUE",
-                         help="One key of the hardware configuration, on top of --config."))
+    command = click.option("--hw", "overrides", multiple=True, metavar="SECTION.KEY=VALUE",
+                           help="One key of the hardware configuration, on top of --config, such as tile.size=4.")(command)
+    return click.option("--config", type=click.Path(path_type=Path), default=None, metavar="HW.toml",
+                        help="Hardware configuration (default: T = 16 and all other defaults).")(command)
 
 
-def json_option() -> Callable:
-    """--json."""
-    return click.option("--json", "json_path", type=click.Path(path_type=Path), default=None, metavar="FILE",
-                        help="Write every number printed, as JSON.")
+json_option = click.option("--json", "json_path", type=click.Path(path_type=Path), default=None, metavar="FILE",
+                           help="Write every number printed, as JSON.")
+calibration_option = click.option("--calibration", type=click.Path(path_type=Path), default=None, metavar="FILE",
+                                  help="Written by 'step-hw calibrate' (default: the timing that units state).")
+simulator_option = click.option("--simulator", type=click.Choice(["verilator", "icarus"]), default="verilator", show_default=True,
+                                help="icarus is slow: for small programs.")
+seed_option = click.option("--seed", default=0, show_default=True, help="Seed of the program's random inputs.")
 
 
 def configuration(path: Path | None, overrides: Sequence[str] = ()) -> HardwareConfig:
@@ -73,16 +96,17 @@ def configuration(path: Path | None, overrides: Sequence[str] = ()) -> HardwareC
             table = table.setdefault(section, {})
             if not isinstance(table, dict):
                 raise ConfigError(f"--hw {pair}: {section!r} is a value vs a section")
-        table[name] = parse_settings([f"v={value}"])["v"]
+        table[name] = parse_value(value)
     return HardwareConfig.from_toml(tomli_w.dumps(document), "--hw" if overrides else str(path or "defaults"))
 
 
-def design_of(program: str, settings: Sequence[str], config: Path | None, overrides: Sequence[str] = ()) -> tuple[ProgramFile, Design]:
-    """The program file and its design."""
+def design_of(program: str, settings: Sequence[str], config: Path | None, overrides: Sequence[str] = (),
+              seed: int = 0) -> tuple[ProgramFile, Design]:
+    """The program file and its design; ``seed`` is that of input streams."""
     file = ProgramFile.open(program, parse_settings(settings))
     hw = configuration(config, overrides)
     built = file.build()
-    return file, Design(built, hw, file.stream_inputs(built))
+    return file, Design(built, hw, file.stream_inputs(built, seed))
 
 
 def load_tensors(file: ProgramFile, design: Design, seed: int, given: Sequence[str]) -> dict[str, np.ndarray]:
@@ -95,12 +119,15 @@ def load_tensors(file: ProgramFile, design: Design, seed: int, given: Sequence[s
                               fix="give --tensor name=file.npy")
         try:
             array = np.load(path)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise TensorError(f"--tensor {pair}: {path!r} vs a readable .npy file ({error})") from None
+        if not isinstance(array, np.ndarray):
+            raise TensorError(f"--tensor {pair}: an archive of arrays vs one array in a .npy file")
         wanted = np.dtype(design.program.tensors[name].dtype.numpy)
         # .npy files cannot say bfloat16: its bits travel as uint16 or as two opaque bytes.
         raw = array.dtype.kind == "V" or array.dtype == np.uint16
         tensors[name] = array.view(wanted) if raw and array.dtype.itemsize == wanted.itemsize else array
+    check_tensors(design.program, tensors)  # before anything long begins
     return tensors
 
 
@@ -113,30 +140,50 @@ def calibration_constants(path: Path | None, hw: HardwareConfig) -> tuple[dict[s
     return Calibration.load(path, hw).constants, f"calibration {path}"
 
 
+def make_directory(directory: Path) -> Path:
+    """The directory, made if need be. Raises `BuildError` when it cannot be."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BuildError(f"output directory {directory}: {error.strerror} vs a writable place", fix="choose another with -o") from error
+    return directory
+
+
+@contextmanager
+def whole_file(path: Path, what: str) -> Iterator[Path]:
+    """A path to write to that becomes ``path`` when all is written, so that no half a file is taken for a whole one.
+
+    Raises `BuildError` that calls the file ``what`` when it cannot be written.
+    """
+    partial = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        yield partial
+        partial.replace(path)
+    except OSError as error:
+        raise BuildError(f"{what} {path}: {error.strerror or error} vs a writable place", fix="choose another place") from error
+    finally:
+        try:
+            partial.unlink(missing_ok=True)
+        except OSError:  # the place itself is no directory
+            pass
+
+
 def write_pictures(design: Design, directory: Path) -> list[Path]:
     """``program.svg`` and ``lowered.svg``. Raises `BuildError` when the directory is not writable."""
     from step_lang import draw
 
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        draw(design.program, directory / "program.svg")
-        draw(design.lowered.program, directory / "lowered.svg")
-    except OSError as error:
-        raise BuildError(f"output directory {directory}: {error.strerror} vs a writable place", fix="choose another with -o") from error
+    make_directory(directory)
+    draw(design.program, directory / "program.svg")
+    draw(design.lowered.program, directory / "lowered.svg")
     return [directory / "program.svg", directory / "lowered.svg"]
 
 
 def write_json(path: Path | None, document: Mapping[str, Any]) -> None:
-    """Write atomically, if a path was given."""
-    if path is None:
-        return
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(path.name + ".part")
-        partial.write_text(json.dumps(document, indent=1) + "\n")
-        partial.replace(path)
-    except OSError as error:
-        raise BuildError(f"JSON file {path}: {error.strerror} vs a writable place") from error
+    """Write, if a path was given. Raises `BuildError` when it cannot be written."""
+    if path is not None:
+        with whole_file(path, "JSON file") as partial:
+            partial.write_text(json.dumps(document, indent=1) + "\n")
 
 
 @contextmanager

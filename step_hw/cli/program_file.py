@@ -17,11 +17,21 @@ from examples.data import random_tensors
 from step_lang import Program, StepError
 from step_lang.errors import BadParameter, ProgramError
 
-__all__ = ["ProgramFile", "parse_settings"]
+__all__ = ["ProgramFile", "parse_settings", "parse_value"]
+
+
+def parse_value(text: str) -> Any:
+    """An int, a float or a boolean if ``text`` reads like one, else ``text``."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """``["batch=64", "name=x"]`` -> ``{"batch": 64, "name": "x"}``; ints, floats and booleans are recognised.
+    """``["batch=64", "name=x"]`` -> ``{"batch": 64, "name": "x"}``, values by `parse_value`.
 
     Raises `BadParameter` for a pair without ``=``.
     """
@@ -30,17 +40,8 @@ def parse_settings(pairs: Sequence[str]) -> dict[str, Any]:
         name, equals, text = pair.partition("=")
         if not equals or not name.isidentifier():
             raise BadParameter(f"--set {pair}: {pair!r} vs name=value")
-        settings[name] = _value(text)
+        settings[name] = parse_value(text)
     return settings
-
-
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return {"true": True, "false": False}.get(text.lower(), text)
 
 
 @dataclass
@@ -82,7 +83,7 @@ class ProgramFile:
             spec.loader.exec_module(module)
         except StepError:
             raise
-        except Exception as error:  # whatever the user's file raises is the user's to read, without our traceback
+        except (Exception, SystemExit) as error:  # what the user's file raises is the user's to read, without our traceback
             raise ProgramError(f"{self.path.name} does not import: {type(error).__name__}: {error}",
                                source=_line_in(error, self.path)) from error
         finally:
@@ -94,13 +95,7 @@ class ProgramFile:
         builder = getattr(self.module, self.function)
         parameters = {**self.parameters, **override}
         self._check(builder, parameters)
-        try:
-            program = builder(**parameters)
-        except StepError:
-            raise
-        except Exception as error:
-            raise ProgramError(f"{self.function}() of {self.path.name} fails: {type(error).__name__}: {error}",
-                               source=_line_in(error, self.path)) from error
+        program = self._call(builder, **parameters)
         if not isinstance(program, Program):
             raise ProgramError(f"{self.function}() of {self.path.name} returns: {type(program).__name__} vs a Program")
         return program
@@ -108,12 +103,12 @@ class ProgramFile:
     def tensors(self, program: Program, seed: int = 0) -> dict[str, np.ndarray]:
         """Off-chip inputs: the file's ``inputs(program, seed=...)`` if it has one, else random tensors."""
         maker = getattr(self.module, "inputs", None)
-        return random_tensors(program, seed) if maker is None else maker(program, seed=seed)
+        return random_tensors(program, seed) if maker is None else self._mapping(maker, program, seed)
 
     def stream_inputs(self, program: Program, seed: int = 0) -> dict[str, Any]:
         """Values of the program's input streams: the file's ``streams(program, seed=...)`` if it has one."""
         maker = getattr(self.module, "streams", None)
-        return {} if maker is None else maker(program, seed=seed)
+        return {} if maker is None else self._mapping(maker, program, seed)
 
     def sweep(self, name: str) -> list[dict[str, Any]]:
         """The parameter sets that the file lists under ``SWEEPS[name]``."""
@@ -121,7 +116,26 @@ class ProgramFile:
         if name not in sweeps:
             raise BadParameter(f"sweep of {self.path.name}: {name!r} vs one of {', '.join(sorted(sweeps)) or 'none'}",
                                fix="list parameter sets in SWEEPS = {name: [{...}, ...]} of the program file")
-        return [dict(point) for point in sweeps[name]]
+        points = [dict(point) for point in sweeps[name]]
+        if not points:
+            raise BadParameter(f"sweep '{name}' of {self.path.name}: no parameter sets vs at least one")
+        return points
+
+    def _call(self, function: Callable, *arguments: Any, **named: Any) -> Any:
+        """What a function of the file returns; what it raises becomes a `ProgramError` with the file's line."""
+        try:
+            return function(*arguments, **named)
+        except StepError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ProgramError(f"{function.__name__}() of {self.path.name} fails: {type(error).__name__}: {error}",
+                               source=_line_in(error, self.path)) from error
+
+    def _mapping(self, maker: Callable, program: Program, seed: int) -> dict[str, Any]:
+        made = self._call(maker, program, seed=seed)
+        if not isinstance(made, Mapping):
+            raise ProgramError(f"{maker.__name__}() of {self.path.name} returns: {type(made).__name__} vs a dict by name")
+        return dict(made)
 
     def _check(self, builder: Callable, parameters: Mapping[str, Any]) -> None:
         accepted = inspect.signature(builder).parameters

@@ -3,50 +3,62 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 
 from step_lang.roofline import roofline
 
-from .options import calibration_constants, design_of, program_options, step, table_of, write_json
+from .options import (
+    calibration_constants,
+    calibration_option,
+    design_of,
+    load_tensors,
+    program_options,
+    seed_option,
+    show,
+    step,
+    table_of,
+    write_json,
+)
 
 __all__ = ["simulate"]
 
 
 @click.command()
 @program_options
-@click.option("--calibration", type=click.Path(path_type=Path), default=None, metavar="FILE", help="Written by 'step-hw calibrate'.")
-@click.option("--stalls/--no-stalls", default=True, help="Where each unit spent its cycles.")
+@calibration_option
+@seed_option
+@click.option("--stalls/--no-stalls", default=True, show_default=True, help="Where each unit's cycles went.")
 def simulate(program: str, settings: tuple[str, ...], config: Path | None, overrides: tuple[str, ...], output: Path | None,
-             json_path: Path | None, calibration: Path | None, stalls: bool) -> None:
-    """Predict cycles, traffic, peaks and stalls of PROGRAM without RTL."""
+             json_path: Path | None, calibration: Path | None, seed: int, stalls: bool) -> None:
+    """Predict cycles, traffic, peaks and stalls without RTL."""
     from sim.prediction import predict
     from step_lang import metrics
 
-    _, design = design_of(program, settings, config, overrides)
+    file, design = design_of(program, settings, config, overrides, seed)
     constants, where = calibration_constants(calibration, design.hw)
+    costs, symbols = metrics(design.program), {}
+    if costs.symbols:  # sizes that only the run knows
+        symbols = design.interpret(load_tensors(file, design, seed, ()), lowered=False).symbols
+        costs = costs.substitute(symbols)
     with step("stepping the model"):
         result = predict(design.graph, design.hw, constants)
-    symbols = {str(k): v for k, v in getattr(design, "symbols", {}).items()}
-    costs = metrics(design.program).substitute(symbols)
     bound = roofline(design.program, design.hw, symbols)
-    out = Console(highlight=False)
-    out.print(table_of(f"{design.program.name} on T = {design.hw.tile}, predicted from {where}", [
+    write_json(json_path or (output / "prediction.json" if output else None), {
+        "program": design.program.name, "parameters": file.parameters, "tile": design.hw.tile, "constants": constants,
+        "onchip_bytes": int(costs.onchip_bytes), "flops": int(costs.flops), "symbolic_offchip_bytes": int(costs.offchip_bytes),
+        "roofline_cycles": bound.cycles, **result.as_json()})
+    show(table_of(f"{design.program.name} on T = {design.hw.tile}, predicted from {where}", [
         ("cycles", f"{result.cycles:,} (first off-chip read to last off-chip write)"),
         ("roofline", f"{bound.cycles:,.0f} cycles, {bound.bound} bound: {bound.cycles / result.cycles:.1%} reached"),
         ("off-chip", f"{result.offchip_read_bytes:,} B read, {result.offchip_write_bytes:,} B written"),
-        ("on-chip", f"{costs.onchip_bytes} B by SPEC section 5; peak frames "
-                    + (", ".join(f"{name} {n}" for name, n in result.peak_frames.items()) or "none")),
+        ("on-chip", f"{int(costs.onchip_bytes):,} B required; scratchpads at their fullest: "
+                    + (", ".join(f"{name} {n} frames" for name, n in result.peak_frames.items()) or "none used")),
         ("model", f"{result.wall_seconds:.3f} s"),
         *(("warning", text) for text in design.graph.warnings)]))
     if stalls:
-        out.print(stall_table(result.stalls, result.total_cycles))
-    document: dict[str, Any] = {"program": design.program.name, "onchip_bytes": int(costs.onchip_bytes), "flops": int(costs.flops),
-                                "roofline_cycles": bound.cycles, "constants": constants, **result.as_json()}
-    write_json(json_path or (output / "prediction.json" if output else None), document)
+        show(stall_table(result.stalls, result.total_cycles))
 
 
 def stall_table(stalls: dict[str, dict[str, int]], total: int) -> Table:

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import json
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from step_hw.design import Design
-from step_lang.errors import RtlError
-from step_lang.roofline import roofline
+from step_lang.errors import RtlError, StepError
+from step_lang.interpreter import check_tensors
 
-from .options import calibration_constants, configuration, console, program_options, step, write_json
+from .measure import measure
+from .options import (
+    calibration_constants,
+    calibration_option,
+    configuration,
+    console,
+    make_directory,
+    program_options,
+    seed_option,
+    show,
+    simulator_option,
+    step,
+    whole_file,
+    write_json,
+)
 from .program_file import ProgramFile, parse_settings
 
 __all__ = ["validate"]
@@ -26,100 +42,145 @@ __all__ = ["validate"]
 
 @click.command()
 @program_options
-@click.option("--sweep", "sweep_name", default=None, metavar="NAME", help="A parameter sweep listed in the program's SWEEPS.")
-@click.option("--simulator", type=click.Choice(["verilator", "icarus"]), default="verilator", show_default=True)
-@click.option("--calibration", type=click.Path(path_type=Path), default=None, metavar="FILE", help="Written by 'step-hw calibrate'.")
+@click.option("--sweep", "sweep_name", default=None, metavar="NAME", help="A list of parameter sets in the program file's SWEEPS.")
+@simulator_option
+@calibration_option
 @click.option("--explain", "wants_explanation", is_flag=True, help="Show the first beat where RTL and model part.")
-@click.option("--seed", default=0, show_default=True, help="Of the program's random inputs.")
-@click.option("--jobs", default=2, show_default=True, help="Simulations at a time.")
+@seed_option
+@click.option("--jobs", default=2, show_default=True, type=click.IntRange(1), help="Simulations at a time.")
 def validate(program: str, settings: tuple[str, ...], config: Path | None, overrides: tuple[str, ...], output: Path | None,
              json_path: Path | None, sweep_name: str | None, simulator: str, calibration: Path | None, wants_explanation: bool,
              seed: int, jobs: int) -> None:
-    """Run PROGRAM on RTL and in the model; compare bits, traffic and cycles."""
-    from rtl_tests.cosim import build_rtl
-    from sim.calibration import Comparison, summary
+    """Compare the model with RTL, over one run or a sweep.
 
+    Compares bits and traffic too. Writes rows.jsonl (a line a finished run, at once), validate.json and validate.svg to -o
+    (default: build/validate_<program>).
+    """
+    from rtl_tests.cosim import build_rtl
+    from sim.prediction import warm_up
+
+    began = time.perf_counter()
     file = ProgramFile.open(program, parse_settings(settings))
     hw = configuration(config, overrides)
     constants, where = calibration_constants(calibration, hw)
-    points = file.sweep(sweep_name) if sweep_name else [{}]
-    designs = []
-    for point in points:
-        built = file.build(**point)
-        designs.append((point, Design(built, hw, file.stream_inputs(built, seed))))
-    output = output or Path("build") / f"validate_{designs[0][1].program.name}"
-    output.mkdir(parents=True, exist_ok=True)
-    netlists = {tuple(design.verilog.files.items()) for _, design in designs}
-    console.print(f"{len(designs)} configurations, {len(netlists)} netlist{'s' if len(netlists) > 1 else ''}; constants: {where}")
-    began = time.perf_counter()
-    with step(f"compiling with {simulator} (cached by content)"):
-        for _, design in designs:
-            build_rtl(design, simulator, native=simulator == "verilator")
-    rows: dict[int, dict[str, Any]] = {}
-    explanations: list[str] = []
+    cases = [_case(file, hw, point, seed) for point in (file.sweep(sweep_name) if sweep_name else [{}])]
+    name = cases[0].design.program.name
+    output = make_directory(output or Path("build") / f"validate_{name}")
+    result = json_path or output / "validate.json"
+    for old in (result, output / "validate.svg", output / "rows.jsonl"):
+        old.unlink(missing_ok=True)  # an older run's numbers must not be taken for this one's
+    with step("lowering and writing Verilog"):
+        netlists = {tuple(case.design.verilog.files.items()) for case in cases}
+    console.print(f"{_count(len(cases), 'configuration')}, {_count(len(netlists), 'netlist')}; model constants: {where}")
+    with step(f"compiling with {simulator} (minutes at T = 16 the first time, cached after)"):
+        for case in cases:
+            case.build = build_rtl(case.design, simulator, native=simulator == "verilator")
+        warm_up()
+    rows, explanations = _run(cases, output / "rows.jsonl", simulator, constants, wants_explanation, jobs)
+    totals = _totals(rows) | {"wall_seconds": time.perf_counter() - began}
+    write_json(result, {"program": name, "tile": hw.tile, "simulator": simulator, "seed": seed, "constants": constants,
+                        "rows": rows, **totals})
+    _plot(rows, output / "validate.svg")
+    _print(rows, totals)
+    show(*(f"\n{text}" for text in explanations))
+    console.print(f"written: {output / 'rows.jsonl'}, {result}, {output / 'validate.svg'}")
+    for row in rows:
+        if not row["bit_exact"]:
+            raise RtlError(f"RTL differs from the interpreter for {_named(row['parameters'])}: {row['differences'][0]}")
+        if not row["traffic_exact"]:
+            raise RtlError(f"off-chip traffic for {_named(row['parameters'])}: RTL "
+                           f"{row['offchip_read_bytes'] + row['offchip_write_bytes']} B vs {row['symbolic_offchip_bytes']} B "
+                           "by the symbolic expression")
+
+
+@dataclass
+class _Case:
+    """One configuration to run."""
+
+    parameters: dict[str, Any]
+    design: Design
+    tensors: Mapping[str, np.ndarray]
+    build: Any = None
+
+
+def _case(file: ProgramFile, hw: Any, point: dict[str, Any], seed: int) -> _Case:
+    program = file.build(**point)
+    tensors = file.tensors(program, seed)
+    check_tensors(program, tensors)  # before anything long begins
+    return _Case({**file.parameters, **point}, Design(program, hw, file.stream_inputs(program, seed)), tensors)
+
+
+def _run(cases: list[_Case], path: Path, simulator: str, constants: Mapping[str, int], wants_explanation: bool,
+         jobs: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows and explanations in order of ``cases``. Every row is in ``path`` as soon as it is known, so that an interrupted
+    sweep leaves its finished rows."""
+    from rtl_tests.explain import explain
+
+    stopping = Event()
+
+    def one(case: _Case) -> tuple[dict[str, Any], str]:
+        found = measure(case.design, case.tensors, case.build, simulator, constants, trace=wants_explanation,
+                        go_on=lambda: not stopping.is_set())
+        text = ""
+        if wants_explanation:
+            text = explain(case.design, found.rtl, found.prediction, case.tensors, constants, simulator).text
+        return {"parameters": case.parameters, **found.as_json()}, text
+
+    found: dict[int, tuple[dict[str, Any], str]] = {}
     with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-                  console=console) as progress, ThreadPoolExecutor(max(1, jobs)) as pool, \
-            (output / "rows.jsonl").open("w") as finished:
-        task = progress.add_task("RTL runs", total=len(designs))
-        waiting = {pool.submit(_row, file, design, point, simulator, constants, seed, wants_explanation): i
-                   for i, (point, design) in enumerate(designs)}
+                  console=console) as progress, ThreadPoolExecutor(jobs) as pool, path.open("w") as finished:
+        task = progress.add_task("RTL runs", total=len(cases))
+        waiting = {pool.submit(one, case): i for i, case in enumerate(cases)}
         try:
             for done in as_completed(waiting):
-                row, explanation = done.result()
-                rows[waiting[done]] = row
-                # Written at once, so that an interrupted sweep leaves its finished rows.
-                finished.write(json.dumps(row) + "\n")
+                i = waiting[done]
+                try:
+                    found[i] = done.result()
+                except StepError as error:
+                    if cases[i].parameters:
+                        error.message = f"{_named(cases[i].parameters)}: {error.message}"
+                    raise
+                finished.write(json.dumps(found[i][0]) + "\n")
                 finished.flush()
                 progress.advance(task)
-                if explanation:
-                    explanations.append(explanation)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+        except BaseException as error:
+            stopping.set()
+            _end(list(waiting))
+            if isinstance(error, KeyboardInterrupt):
+                error.args = (f"{len(found)} of {_count(len(cases), 'row')} finished, in {path}; finished builds are kept",)
             raise
-    ordered = [rows[i] for i in range(len(designs))]
-    totals = summary([Comparison(str(r["parameters"]), r["rtl_cycles"], r["model_cycles"]) for r in ordered])
-    efficiency = np.array([r["roofline_efficiency"] for r in ordered])
-    totals |= {"roofline_geomean": float(np.exp(np.log(efficiency).mean())), "roofline_worst": float(efficiency.min()),
-               "bit_exact": all(r["bit_exact"] for r in ordered), "traffic_exact": all(r["traffic_exact"] for r in ordered),
-               "model_seconds": sum(r["model_seconds"] for r in ordered), "wall_seconds": time.perf_counter() - began}
-    _print(ordered, totals)
-    for text in explanations:
-        Console(highlight=False).print(text)
-    document = {"program": designs[0][1].program.name, "tile": hw.tile, "simulator": simulator, "seed": seed, "constants": constants,
-                "rows": ordered, **totals}
-    write_json(json_path or output / "validate.json", document)
-    _plot(ordered, output / "validate.svg")
-    console.print(f"written: {json_path or output / 'validate.json'}, {output / 'validate.svg'}")
-    if not (totals["bit_exact"] and totals["traffic_exact"]):
-        bad = next(r for r in ordered if not (r["bit_exact"] and r["traffic_exact"]))
-        raise RtlError(f"RTL differs from the interpreter for {bad['parameters']}: {(bad['differences'] or ['traffic'])[0]}")
+    return [found[i][0] for i in range(len(cases))], [f"{_named(cases[i].parameters)}: {found[i][1]}"
+                                                      for i in range(len(cases)) if found[i][1]]
 
 
-def _row(file: ProgramFile, design: Design, point: dict[str, Any], simulator: str, constants: dict[str, int], seed: int,
-         wants_explanation: bool) -> tuple[dict[str, Any], str]:
-    from rtl_tests.cosim import check, run_rtl
-    from rtl_tests.explain import explain
-    from sim.prediction import predict
-    from step_lang import metrics
+def _end(futures: list[Future]) -> None:
+    """Stop what runs, so that no simulation outlives the command."""
+    from rtl_tests.harness.process import end_children
 
-    tensors = file.tensors(design.program, seed)
-    rtl = run_rtl(design, tensors, simulator=simulator, native=simulator == "verilator")
-    expected = design.interpret(tensors)
-    verdict = check(design, rtl, expected)
-    prediction = predict(design.graph, design.hw, constants, trace=wants_explanation)
-    symbolic = int(metrics(design.program).offchip_bytes.subs(design.interpret(tensors, lowered=False).symbols))
-    bound = roofline(design.program, design.hw)
-    row = {
-        "parameters": {**file.parameters, **point}, "rtl_cycles": rtl.cycles, "model_cycles": prediction.cycles,
-        "error": (prediction.cycles - rtl.cycles) / rtl.cycles, "bit_exact": verdict.bit_exact, "differences": verdict.differences,
-        "offchip_read_bytes": rtl.offchip_read_bytes, "offchip_write_bytes": rtl.offchip_write_bytes,
-        "symbolic_offchip_bytes": symbolic, "traffic_exact": rtl.offchip_bytes == symbolic == prediction.offchip_bytes,
-        "roofline_cycles": bound.cycles, "roofline_efficiency": bound.cycles / rtl.cycles,
-        "peak_frames": rtl.peak_frames, "model_peak_frames": prediction.peak_frames,
-        "simulation_seconds": rtl.native.wall_seconds, "model_seconds": prediction.wall_seconds,
-    }
-    text = explain(design, rtl, prediction, tensors, constants).text if wants_explanation else ""
-    return row, f"\n{row['parameters'] or design.program.name}: {text}" if text else ""
+    for future in futures:
+        future.cancel()
+    while not all(future.done() for future in futures):
+        end_children()
+        time.sleep(0.02)
+
+
+def _totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    from sim.calibration import Comparison, summary
+
+    efficiency = np.array([row["roofline_efficiency"] for row in rows])
+    return summary([Comparison(str(row["parameters"]), row["rtl_cycles"], row["model_cycles"]) for row in rows]) | {
+        "roofline_geomean": float(np.exp(np.log(efficiency).mean())), "roofline_worst": float(efficiency.min()),
+        "bit_exact": all(row["bit_exact"] for row in rows), "traffic_exact": all(row["traffic_exact"] for row in rows),
+        "simulation_seconds": sum(row["simulation_seconds"] for row in rows),
+        "model_seconds": sum(row["model_seconds"] for row in rows)}
+
+
+def _named(parameters: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in parameters.items()) or "default parameters"
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _print(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
@@ -127,15 +188,14 @@ def _print(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
     for column in ("parameters", "RTL cycles", "model", "error", "roofline", "off-chip bytes", "bit-exact"):
         table.add_column(column, justify="left" if column in ("parameters", "bit-exact") else "right")
     for row in rows:
-        table.add_row(" ".join(f"{k}={v}" for k, v in row["parameters"].items()), f"{row['rtl_cycles']:,}", f"{row['model_cycles']:,}",
+        table.add_row(_named(row["parameters"]), f"{row['rtl_cycles']:,}", f"{row['model_cycles']:,}",
                       f"{row['error']:+.2%}", f"{row['roofline_efficiency']:.1%}",
                       f"{row['offchip_read_bytes'] + row['offchip_write_bytes']:,}{'' if row['traffic_exact'] else ' (!)'}",
                       "yes" if row["bit_exact"] else f"NO: {row['differences'][0]}")
-    out = Console(highlight=False)
-    out.print(table)
-    out.print(f"Pearson {totals['pearson']:.6f}, mean abs error {totals['mape']:.3%}, worst {totals['max_error']:.3%}; roofline/RTL "
-              f"geometric mean {totals['roofline_geomean']:.3f}, worst {totals['roofline_worst']:.3f}; model {totals['model_seconds']:.2f} s, "
-              f"all {totals['wall_seconds']:.0f} s")
+    show(table,
+         f"model: Pearson {totals['pearson']:.6f}, mean abs error {totals['mape']:.3%}, worst {totals['max_error']:.3%}",
+         f"roofline / RTL: geometric mean {totals['roofline_geomean']:.3f}, worst {totals['roofline_worst']:.3f}",
+         f"time: RTL {totals['simulation_seconds']:.1f} s, model {totals['model_seconds']:.2f} s, all {totals['wall_seconds']:.0f} s")
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
@@ -156,5 +216,6 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
     axes.set_ylabel("cycles")
     axes.legend()
     figure.tight_layout()
-    figure.savefig(path, metadata={"Date": None})
+    with whole_file(path, "picture") as partial:
+        figure.savefig(partial, format="svg", metadata={"Date": None})
     pyplot.close(figure)

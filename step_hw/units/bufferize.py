@@ -13,10 +13,10 @@ __all__ = ["Bufferize"]
 class Bufferize(Unit):
     """Hardware of ``step_lang.ops.bufferize`` (SPEC section 2, On-chip memory).
 
-    Stores every element, with its stop, in the next frame of the open buffer; an element at a page's start takes a page, the
-    first takes a reference. On a stop >= rank the buffer is complete and its reference leaves in the same cycle with
-    stop - rank. A bare stop of that level with nothing stored completes an empty buffer (length 0, no page).
-    Latency 0, one beat a cycle while a reference, a page and (at the end) the output are free; it waits for each of them.
+    Stores every element, with its stop, in the next frame of the open buffer; an element at a page's start takes a
+    page, the first takes a reference. On a stop >= rank the buffer is complete and its reference leaves in the same
+    cycle with stop - rank. A bare stop of that level with nothing stored completes an empty buffer (length 0, no page).
+    Latency 0, one beat a cycle while a reference, a page and (at the end) the output are free; it waits for each.
 
     ========== ===== =================================================================================
     register   width meaning
@@ -27,8 +27,8 @@ class Bufferize(Unit):
 
     Ports: ``in0`` elements, ``out0`` references (``shape.reference_layout``), ``port`` to the scratchpad.
 
-    Errors: EXHAUSTED when a buffer needs a page, none is free, and no other buffer exists that could give one back; SHAPE when an
-    inner vector of a buffer with elements is empty; PROTOCOL when the stream ends inside a buffer.
+    Errors: EXHAUSTED when a buffer needs a page, none is free, and no other buffer exists that could give one back;
+    SHAPE when an inner vector of a buffer with elements is empty; PROTOCOL when the stream ends inside a buffer.
     """
 
     kind = "bufferize"
@@ -48,7 +48,7 @@ class Bufferize(Unit):
         beat = i.payload
 
         open_ = Signal()                          # a reference is held: elements have been stored
-        held = Signal(shape.reference_bits)     
+        held = Signal(shape.reference_bits)      # that reference
         count = Signal(range(shape.frames + 1))   # elements stored in the open buffer
         page = Signal(shape.page_bits)            # page that is being filled
         hollow = Signal()                         # bare stops so far, and no element
@@ -72,7 +72,8 @@ class Bufferize(Unit):
             with m.Elif(exhausted):
                 m.d.sync += self.error.eq(ErrorCode.EXHAUSTED)
 
-        good, accept = Signal(), Signal()
+        good = Signal()     # the beat can be stored
+        accept = Signal()
         m.d.comb += [
             good.eq(can & ~misshapen & ~unfinished & (self.error == ErrorCode.NONE)),
             # A reference leaves when its buffer is complete; done passes as it is.
@@ -88,11 +89,13 @@ class Bufferize(Unit):
         ]
 
         # Scratchpad side.
+        address = Signal(shape.offset_bits + shape.page_bits)
         m.d.comb += [
             w.claim.eq(accept & needs_ref),
             w.owner.eq(Mux(open_, held, w.ref)),
             w.take.eq(accept & needs_page), w.number.eq(count >> shape.offset_bits),
-            w.write.eq(accept & fused), w.address.eq(Cat(offset, Mux(needs_page, w.page, page))),
+            address.eq(Cat(offset, Mux(needs_page, w.page, page))),
+            w.write.eq(accept & fused), w.address.eq(address),
             w.frame.data.eq(beat.data), w.frame.rows.eq(beat.rows), w.frame.stop.eq(beat.stop),
             w.close.eq(accept & completes), w.length.eq(count + fused), w.uses.eq(self.cfg.uses),
         ]

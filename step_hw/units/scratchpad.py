@@ -42,8 +42,8 @@ class ScratchpadShape:
     def __post_init__(self):
         if self.page_frames < 1 or self.page_frames & (self.page_frames - 1):
             raise ValueError(f"frames of a page must be a power of two, not {self.page_frames}")
-        if self.frames < 1 or self.frames % self.page_frames:
-            raise ValueError(f"a scratchpad holds whole pages of {self.page_frames} frames, not {self.frames} frames")
+        if self.frames < 2 or self.frames % self.page_frames:
+            raise ValueError(f"a scratchpad holds 2 frames or more, in pages of {self.page_frames}, not {self.frames}")
         if self.frames >= 1 << (COUNT_WIDTH - 1):
             raise ValueError(f"a scratchpad holds fewer than {1 << (COUNT_WIDTH - 1)} frames, not {self.frames}")
         if self.references < 1:
@@ -146,8 +146,9 @@ class Scratchpad(Unit):
     """Storage, page table, free list and use counts of the buffers of one bufferize (docs/DESIGN.md, section 4).
 
     One write and one read a cycle. A page comes from the pages given back, oldest first, else from those never used; a
-    reference is the lowest free one. At its last release a buffer dies; one page of the dead buffers goes back to the free
-    list a cycle (lowest reference first, one buffer after the other), and with its last page the reference is free.
+    reference is the lowest free one. At its last release a buffer dies; one page of the dead buffers goes back to the
+    free list a cycle (lowest reference first, one buffer after the other), and with its last page the reference is
+    free. A page taken in cycle t + 2 at the earliest is one whose buffer was released in cycle t, for the last time.
     Several readers take turns: rotating priority, beginning after the one served last.
 
     Parameters
@@ -217,7 +218,11 @@ class Scratchpad(Unit):
         m.submodules.page_table = table = memory.Memory(
             shape=shape.page_bits, depth=shape.references << shape.page_bits, init=[])
         table_write = table.write_port()
-        m.d.comb += [table_write.en.eq(w.take), table_write.addr.eq(Cat(w.number, w.owner)), table_write.data.eq(w.page)]
+        m.d.comb += [
+            table_write.en.eq(w.take),
+            table_write.addr.eq(Cat(w.number, w.owner)),
+            table_write.data.eq(w.page),
+        ]
 
         # Walker: gives back one page of a dead buffer a cycle.
         walking = Signal()
@@ -225,7 +230,9 @@ class Scratchpad(Unit):
         walk_page = Signal(shape.page_bits)
         now = Mux(walking, walk_ref, _lowest(m, dead, "next_dead"))
         entry = table.read_port(domain="comb")
-        has_page, ends, give = Signal(), Signal(), Signal()
+        has_page = Signal()
+        ends = Signal()   # this is the buffer's last page
+        give = Signal()
         m.d.comb += [
             entry.addr.eq(Cat(walk_page, now)),
             has_page.eq(length[now] != 0),
@@ -242,10 +249,13 @@ class Scratchpad(Unit):
                 m.d.sync += [walking.eq(1), walk_ref.eq(now), walk_page.eq(walk_page + 1)]
 
         # Free pages: a queue of those given back, and a count of those never used, which needs no start-up.
-        m.submodules.free_pages = free = memory.Memory(shape=shape.page_bits, depth=shape.pages, init=[])
-        push, head_page = free.write_port(), free.read_port(domain="comb")
-        head, tail = Signal(range(max(shape.pages, 2))), Signal(range(max(shape.pages, 2)))
-        level, fresh = Signal(range(shape.pages + 1)), Signal(range(shape.pages + 1))
+        m.submodules.free_pages = free = memory.Memory(shape=shape.page_bits, depth=max(shape.pages, 2), init=[])
+        push = free.write_port()
+        head_page = free.read_port(domain="comb")
+        head = Signal(range(max(shape.pages, 2)))
+        tail = Signal(range(max(shape.pages, 2)))
+        level = Signal(range(shape.pages + 1))   # pages in the queue
+        fresh = Signal(range(shape.pages + 1))   # pages taken for the first time
         reuse = Signal()
         m.d.comb += [
             head_page.addr.eq(head), push.addr.eq(tail), push.data.eq(entry.data), push.en.eq(give),
@@ -271,7 +281,8 @@ class Scratchpad(Unit):
     def _storage(self, m: Module, table: memory.Memory) -> None:
         """The frames: one write port, and one read port at which the readers take turns."""
         shape, w = self.shape, self.write
-        m.submodules.storage = storage = memory.Memory(shape=FrameLayout(shape.layout).size, depth=shape.frames, init=[])
+        frame_bits = FrameLayout(shape.layout).size
+        m.submodules.storage = storage = memory.Memory(shape=frame_bits, depth=shape.frames, init=[])
         write, read = storage.write_port(), storage.read_port()
         m.d.comb += [write.en.eq(w.write), write.addr.eq(w.address), write.data.eq(w.frame)]
 

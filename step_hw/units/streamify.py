@@ -16,31 +16,33 @@ LOOPS = 4
 class Streamify(Unit):
     """Hardware of ``step_lang.ops.streamify`` (SPEC section 2, On-chip memory).
 
-    A pass reads every element of the buffer in order, with the stops that it was stored with, or an affine view of it: element
-    ``sum(i_k * stride_k)`` over ``LOOPS`` loops of ``count_k``, loop 0 innermost, stop k + 1 where loops 0..k end together. The
-    last element of a pass carries n + s. Latency 1, one element a cycle, no bubble between passes or buffers.
+    A pass reads every element of the buffer in order, with the stops that it was stored with, or an affine view of it:
+    element ``sum(i_k * stride_k)`` over ``LOOPS`` loops of ``count_k``, loop 0 innermost, stop k + 1 where loops 0..k
+    end together. The last element of a pass carries n + s. Latency 1, one element a cycle, no bubble between passes or
+    buffers.
 
     ================= ===== ==========================================================================
     register          width meaning
     ================= ===== ==========================================================================
     n                 4     dimensions of a pass (the buffer's rank, or the view's)
-    c                 4     with a reference: a stop s >= c ends the use of the buffer (reference rank less buffers' rank);
-                            without: 1 adds the dimension of ``repeat`` (0: none, ``repeat`` = 1)
+    c                 4     with a reference: a stop s >= c ends the use of the buffer (reference rank less buffers'
+                            rank); without: 1 adds the dimension of ``repeat`` (0: none, ``repeat`` = 1)
     repeat            24    passes over each buffer, >= 1; ignored with a reference
     affine            1     0: in order; 1: by loops
     count0..count3    24    size of each loop, >= 1; 1 where it is not used; ignored when in order
-    stride0..stride3  24    elements from one iteration to the next, modulo 2**24 (so negative ones too); 0 where not used
+    stride0..stride3  24    elements from one iteration to the next, modulo 2**24 (negative ones too); 0 where not used
     ================= ===== ==========================================================================
 
     s is the reference element's stop; without a reference, passes before a buffer's last have s = 0 and the last has
-    c + the stop of the buffer's reference. A bare reference stop s leaves a bare n + s and, when s >= c, ends the use of the buffer at
-    the head without a pass (or passes the bare stop at the head). An empty buffer's pass is a bare n + s.
+    c + the stop of the buffer's reference. A bare reference stop s leaves a bare n + s and, when s >= c, ends the use
+    of the buffer at the head without a pass (or passes the bare stop at the head). An empty buffer's pass is a bare n
+    + s.
 
-    Ports: ``in0`` buffer references (``shape.reference_layout``), ``in1`` the reference stream if ``ref`` gives its layout,
-    ``out0`` elements, ``port`` to the scratchpad.
+    Ports: ``in0`` buffer references (``shape.reference_layout``), ``in1`` the reference stream if ``ref`` gives its
+    layout, ``out0`` elements, ``port`` to the scratchpad.
 
-    Errors: MISALIGNED when buffers and reference disagree in stop, emptiness or done; ADDRESS_RANGE when a view leaves its buffer;
-    STOP_RANGE when n + s does not fit a stop.
+    Errors: MISALIGNED when buffers and reference disagree in stop, emptiness or done; ADDRESS_RANGE when a view leaves
+    its buffer; STOP_RANGE when n + s does not fit a stop.
     """
 
     kind = "streamify"
@@ -64,8 +66,12 @@ class Streamify(Unit):
 
         # What drives the passes: each element of the reference, or the buffers' own references repeated.
         passes = Signal(COUNT_WIDTH)
-        driver_bare, stop, ends_use, misaligned = Signal(), Signal(STOP_WIDTH + 1), Signal(), Signal()
-        present, done = Signal(), buffer.done
+        driver_bare = Signal()             # no element, so no pass
+        stop = Signal(STOP_WIDTH + 1)      # s
+        ends_use = Signal()                # the buffer is not needed after this pass
+        misaligned = Signal()
+        present = Signal()
+        done = buffer.done
         if self.ref is None:
             last_pass = buffer.empty | (passes + 1 >= cfg.repeat)
             m.d.comb += [
@@ -111,10 +117,12 @@ class Streamify(Unit):
 
         # Stage 0: issue the read, or a beat without an element; stage 1 is the scratchpad's output register.
         o = self.out0
-        full = Signal()
-        wants, fire = Signal(), Signal()
+        full = Signal()   # stage 1 holds a beat
+        wants = Signal()
+        fire = Signal()
+        good = ~misaligned & ~out_of_range & ~too_high & (self.error == ErrorCode.NONE)
         m.d.comb += [
-            wants.eq(present & (self.error == ErrorCode.NONE) & ~misaligned & ~out_of_range & ~too_high & (~full | o.ready)),
+            wants.eq(present & good & (~full | o.ready)),
             p.ref.eq(buffer.data), p.index.eq(index), p.request.eq(wants & reads),
             fire.eq(wants & (~reads | p.grant)),
             head.ready.eq(fire & last & (ends_use | done)),
@@ -130,14 +138,16 @@ class Streamify(Unit):
         with m.Elif(fire):
             # The innermost loop that goes on steps; those inside it begin again where it then stands.
             for k in range(LOOPS):
-                with m.If(~ending[k]) if k == 0 else m.Elif(~ending[k]):
+                with (m.Elif if k else m.If)(~ending[k]):
                     stepped = start[k] + strides[k]
                     m.d.sync += at[k].eq(at[k] + 1)
                     m.d.sync += [start[j].eq(stepped) for j in range(k + 1)]
                     m.d.sync += [at[j].eq(0) for j in range(k)]
-        
-        stored_stop, stage_stop = Signal(), Signal(STOP_WIDTH)
-        bare, stage_done = Signal(), Signal()
+
+        stored_stop = Signal()   # the stop is the stored one
+        stage_stop = Signal(STOP_WIDTH)
+        bare = Signal()
+        stage_done = Signal()
         with m.If(~full | o.ready):
             m.d.sync += full.eq(fire)
         with m.If(fire):

@@ -19,13 +19,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import cast
 
 from rtl_tests.harness import Beat, layout_of, run_cocotb
 from rtl_tests.harness.build import build
 from rtl_tests.harness.checks import compare_beats
 from rtl_tests.linked import Linked
 from sim.engine import RunOutcome, run_graph
-from sim.network import ROWS_SHIFT
+from sim.network import ROWS_SHIFT, Network
 from step_lang.unitgraph import LinkSpec, Payload, UnitGraph, UnitSpec
 
 __all__ = ["AddUnits", "ModelCase", "RtlRun", "assert_model_equals_rtl", "pressed", "run_model"]
@@ -192,7 +193,7 @@ def _run_rtl(simulator: str, linked: Linked, cases: Sequence[ModelCase], cycles:
 def _difference(linked: Linked, case: ModelCase, model: RunOutcome, rtl: RtlRun) -> str | None:
     """None, or the first thing in which the two part."""
     names = list(linked.links)
-    error = int(model.net.misc[4])
+    error = int(cast(Network, model.net).misc[4])
     wanted = "error" if case.error else "finished"
     if model.reason != wanted or error != case.error:
         return (f"the model ended with {model.reason} (error {error}) in cycle {model.cycles}, not {wanted} "

@@ -26,6 +26,8 @@ from rtl_tests.harness import (
 from rtl_tests.harness.beats import streams_of
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
 from step_hw.beat import BeatLayout
+from step_lang.interpreter import Context
+from step_lang.numerics import Numerics
 from step_lang.timing import unit_timing
 from step_lang.types import bool_, int32, scalar
 from step_lang.worked_examples import EXAMPLES, WorkedExample
@@ -85,10 +87,11 @@ def word_beats(tokens, type_=WORD) -> list[Beat]:
 def golden(apply: Callable, ranks: Sequence[int], inputs: Sequence[Sequence[Beat]], shapes=None) -> list[list[Beat]]:
     """Output beats of the interpreter's operator for input beats of one or more (done-terminated) runs."""
     _, operator = WorkedExample("golden", "golden", (), tuple(ranks), apply, (), shapes).build()
+    ctx = Context(Numerics(), {}, {}, {})
     made: list[list[Beat]] = [[] for _ in operator.outputs]
     for streams in zip(*map(streams_of, inputs), strict=True):
         tokens = [from_beats(stream, WORD, rank).check() for stream, rank in zip(streams, ranks)]
-        for out, stream, result in zip(made, operator.outputs, operator.interpret(None, tokens)):
+        for out, stream, result in zip(made, operator.outputs, operator.interpret(ctx, tokens)):
             out += word_beats(result.check(), stream.type if stream.type == scalar(bool_) else WORD)
     return made
 

@@ -132,13 +132,14 @@ class MemoryRig(Unit):
         """Registers of all ports, one `view` (plus ``regular`` for inputs) for each."""
         return {f"p{n}_{name}": value for n, registers in enumerate(views) for name, value in registers.items()}
 
-    def add_units(self, graph, inputs, outputs, cfg, tokens=None) -> None:
-        """The model's units, for `model_bench`. ``tokens``: list of the input unit's token memory."""
+    def add_units(self, graph, inputs, outputs, cfg, tokens=None, start=1) -> None:
+        """The model's units, for `model_bench`. ``tokens``: list of the input unit's token memory; ``start``: cycle in which
+        loads begin, one after the start pulse."""
         inputs, outputs = iter(inputs), iter(outputs)
         inner: dict[int, int] = {}
         for n, port in enumerate([*self.loads, *self.stores]):
             config = {name: cfg[f"p{n}_{name}"] for name in [*AFFINE_REGISTERS, "base", "limit", "regular"] if f"p{n}_{name}" in cfg}
-            params = {"element_bytes": port.element_bytes, "window": port.window, "ref": port.ref, "start": 1,
+            params = {"element_bytes": port.element_bytes, "window": port.window, "ref": port.ref, "start": start,
                       "port": n if n < len(self.loads) else n - len(self.loads), "tokens": tokens}
             unit = UnitSpec(len(graph.units), port.kind, f"p{n}", params=params, config=config)
             if port.kind == "store":
@@ -155,11 +156,12 @@ class MemoryRig(Unit):
                     unit.outputs = [inner[port.to]]
             graph.units.append(unit)
         graph.units.append(UnitSpec(len(graph.units), "hbm", "hbm", params={
-            "memory": self.memory, "read_ports": len(self.loads), "write_ports": len(self.stores)}))
+            "memory": self.memory, "read_ports": len(self.loads), "write_ports": len(self.stores),
+            "start": start}))
 
 
 class _Host:
-    """Gives the start pulse, writes the token memory in reset, asks for the dump when every store has finished."""
+    """Writes the token memory, gives the start pulse, asks for the dump when every store has finished."""
 
     def __init__(self, dut, tokens: Sequence[int]):
         self.dut = dut
@@ -173,7 +175,7 @@ class _Host:
             getattr(self.dut, name).set(Immediate(0))
 
     def drive(self, cycle: int) -> None:
-        """Token memory while cycles are negative would need a clock before reset's end: it is written first thing instead."""
+        """The token memory is written first, a token a cycle; then comes the start pulse."""
         self.dut.start.set(Immediate(int(cycle == len(self.tokens))))
         if cycle <= len(self.tokens) and self.tokens:
             self.dut.token_write.set(Immediate(int(cycle < len(self.tokens))))

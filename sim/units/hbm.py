@@ -2,6 +2,7 @@
 
 from numba import njit
 
+from ..banked import LEVEL, banked_parameters, banked_push, banked_step, banked_words
 from ..memory import (
     ARRIVES, CALIBRATION, MISSING, PORT_BURSTS, PORT_BYTES, PORT_WINDOW, PORT_WORDS, QUEUE_WORDS, SLOT_WORDS, queue_head,
     queue_level, queue_pop, shared_memory,
@@ -10,7 +11,8 @@ from ..network import BUSY, IDLE, MEMORY
 
 KIND = "hbm"
 
-PORTS_N, CHANNELS, PORTS, QUEUES, WAITING, STATE, INTERVAL, LATENCY, STARTUP = range(9)
+(PORTS_N, CHANNELS, PORTS, QUEUES, WAITING, STATE, INTERVAL, LATENCY, STARTUP, BANKED, BANK_PARAMETERS, BANK_STATE, BANK_STRIDE,
+ BANK_QUEUE, BEGIN) = range(15)
 # Statistics, readable in ``RunOutcome.st``: useful bytes, cycle + 1 of the first read and of the last write burst, bursts.
 READ_BYTES, WRITE_BYTES, FIRST_READ, LAST_WRITE, BURSTS, LAST_ARRIVAL = range(6)
 # State of a channel: first cycle in which it takes a burst, port served last, burst within its element, start-up cycles spent,
@@ -19,13 +21,20 @@ READY, LAST, Q, WARMED, SERVED, CHANNEL_WORDS = 0, 1, 2, 3, 4, 8
 
 
 def pack(unit, graph, build):
-    """``unit.params``: ``memory`` (MemoryConfig), ``read_ports``, ``write_ports`` (numbers, or sequences of one entry a port)."""
+    """``unit.params``: ``memory`` (MemoryConfig), ``read_ports``, ``write_ports`` (numbers, or sequences of one entry a port);
+    for benches ``start`` (cycle in which loads begin, from which refreshes are counted, 0)."""
     shared = shared_memory(graph, build)
     memory, par = shared.memory, build.par[unit.index]
     overhead = build.calibration.get("hbm.read_overhead", CALIBRATION["hbm.read_overhead"])
     par[[PORTS_N, CHANNELS, PORTS, QUEUES]] = shared.reads + shared.writes, memory.channels, shared.ports, shared.queues
     par[[WAITING, STATE]] = shared.waiting, build.reserve(memory.channels * CHANNEL_WORDS)
     par[[INTERVAL, LATENCY, STARTUP]] = memory.interval, memory.latency + overhead, memory.startup
+    if memory.model == "banked":
+        values, words = banked_parameters(memory), banked_words(memory)
+        par[[INTERVAL, STARTUP, BANKED, BANK_STRIDE, BANK_QUEUE]] = 1, 0, 1, words, memory.queue
+        par[BANK_PARAMETERS] = build.reserve(len(values), values)
+        par[BANK_STATE] = build.reserve(memory.channels * words)
+        par[BEGIN] = unit.params.get("start", 0)
 
 
 @njit(inline="always")
@@ -50,6 +59,15 @@ def step(u, par, st, ins, outs, net):
     served = False
     waiting = False
     for c in range(par[CHANNELS]):
+        bank = par[BANK_STATE] + c * par[BANK_STRIDE]
+        if par[BANKED]:
+            room = heap[bank + LEVEL] < par[BANK_QUEUE]
+            waiting |= heap[bank + LEVEL] > 0
+            arrives = banked_step(heap, par[BANK_PARAMETERS], bank, now, now - par[BEGIN])
+            served |= arrives != 0
+            st[LAST_ARRIVAL] = max(st[LAST_ARRIVAL], arrives)
+            if not room:
+                continue
         if heap[par[WAITING] + c] == 0:
             continue
         waiting = True
@@ -70,14 +88,16 @@ def step(u, par, st, ins, outs, net):
         entry = par[PORTS] + p * PORT_WORDS
         queue = par[QUEUES] + (p * par[CHANNELS] + c) * QUEUE_WORDS
         window = heap[entry + PORT_WINDOW]
-        if window >= 0:
-            slot = window + heap[queue_head(net, queue) + 1] * SLOT_WORDS
-            heap[slot + MISSING] -= 1
+        head = queue_head(net, queue)
+        slot = window + heap[head + 1] * SLOT_WORDS
+        if par[BANKED]:
+            banked_push(heap, par[BANK_PARAMETERS], bank, heap[head] + heap[state + Q], int(window < 0), slot)
+        elif window >= 0:
             arrives = now + par[LATENCY]
-            if arrives > heap[slot + ARRIVES]:
-                heap[slot + ARRIVES] = arrives
-            if arrives > st[LAST_ARRIVAL]:
-                st[LAST_ARRIVAL] = arrives
+            heap[slot + MISSING] -= 1
+            heap[slot + ARRIVES] = max(heap[slot + ARRIVES], arrives)
+            st[LAST_ARRIVAL] = max(st[LAST_ARRIVAL], arrives)
+        if window >= 0:
             st[READ_BYTES] += heap[entry + PORT_BYTES]
             if st[FIRST_READ] == 0:
                 st[FIRST_READ] = now + 1

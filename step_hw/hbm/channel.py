@@ -8,6 +8,7 @@ from amaranth.utils import ceil_log2
 from step_lang.memory_config import MemoryConfig
 
 from ..verilog import module_text
+from .banked import BankedTiming
 from .ports import ReadPort, WritePort
 from .simple import SimpleTiming, burst_layout
 
@@ -16,7 +17,7 @@ __all__ = ["COUNTER_WIDTH", "QUEUE_DEPTH", "Channel"]
 QUEUE_DEPTH = 2
 """Elements a port may have waiting at a channel: two, so that the channel goes from one to the next without a gap."""
 
-_TIMINGS = {"simple": SimpleTiming}
+_TIMINGS = {"simple": SimpleTiming, "banked": BankedTiming}
 
 COUNTER_WIDTH = 48
 """Bits of traffic and cycle counters."""

@@ -223,6 +223,9 @@ class Load(Unit):
         """One view after ``start``, its outermost loop being the stream itself, then done."""
         counter = self._counter(m, index)
         nothing = Signal()  # the stream is empty
+        if self.tokens:
+            step_list = Signal()
+            entry, element = self._token_memory(m, step_list)
         m.d.comb += nothing.eq(counter.barren | (counter.hollow & (self.cfg.dims == 1)))
         with m.FSM(name="phase"):
             with m.State("IDLE"):
@@ -246,22 +249,22 @@ class Load(Unit):
                     m.next = "IDLE"
             if self.tokens:
                 with m.State("LISTED"):
-                    self._listed(m, have, advance, tok, index)
+                    m.d.comb += [have.eq(1), index.eq(element), *(part.eq(given) for part, given in zip(tok, entry, strict=True)),
+                                 step_list.eq(advance)]
                     with m.If(advance & tok.done):
                         m.next = "IDLE"
 
-    def _listed(self, m, have, advance, tok, index):
-        """Tokens as the token memory lists them, elements from consecutive places; called within the state that does so."""
+    def _token_memory(self, m, advance):
+        """The list of tokens; returns the present one and the place of the next element."""
         m.submodules.listed = listed = Memory(shape=STOP_WIDTH + 2, depth=self.tokens, init=[])
         write, read = listed.write_port(), listed.read_port(domain="comb")
         position, element = Signal(range(self.tokens)), Signal(32)
+        entry = _Token(read.data[:STOP_WIDTH], read.data[STOP_WIDTH], read.data[STOP_WIDTH + 1])
         m.d.comb += [
             write.en.eq(self.token_write), write.addr.eq(self.token_address), write.data.eq(self.token_data),
             read.addr.eq(position),
-            have.eq(1),
-            Cat(tok.stop, tok.empty, tok.done).eq(read.data),
-            index.eq(element),
         ]
         with m.If(advance):
-            m.d.sync += [position.eq(Mux(tok.done, 0, position + 1)),
-                         element.eq(Mux(tok.done, 0, element + ~tok.empty))]
+            m.d.sync += [position.eq(Mux(entry.done, 0, position + 1)),
+                         element.eq(Mux(entry.done, 0, element + (entry.empty == 0)))]
+        return entry, element

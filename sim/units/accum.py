@@ -54,7 +54,8 @@ def step(u, par, st, ins, outs, net):
         code = code if code != 0 else MISALIGNED
     if code != 0:
         fail(u, net, code)
-        return STARVED
+        go = False
+        entry = FRONT_STARVED
 
     busy = False
     # The drain emits.

@@ -21,7 +21,7 @@ def step(u, par, st, ins, outs, net):
     entry = front(par, st, ins, net)
     if entry == FRONT_MISALIGNED:
         fail(u, net, MISALIGNED)
-        return STARVED
+        entry = FRONT_STARVED
     last = PIPE + par[STAGES] - 1
     if st[last] != 0 and not can_push(net, outs[0]):
         return BLOCKED

@@ -29,7 +29,8 @@ def step(u, par, st, ins, outs, net):
         code = MISALIGNED
     if code != 0:
         fail(u, net, code)
-        return STARVED
+        at_state = 0
+        entry = FRONT_STARVED
     if st[OUT] != 0 and not can_push(net, outs[0]):
         return BLOCKED
     busy = False

@@ -12,7 +12,10 @@ __all__ = ["Wait", "deadlock_report", "waiting_cycle"]
 
 @dataclass(frozen=True)
 class Wait:
-    """``waiter`` cannot go on before ``holder`` moves, because of ``link``, which is "empty" or "full"."""
+    """``waiter`` cannot go on before ``holder`` moves, because of ``link``, which is "empty" or "full".
+
+    fill, depth : beats in the link and its depth; both 0 for the wait for room in a scratchpad, whose name ``link`` is then
+    """
 
     waiter: str
     holder: str
@@ -21,7 +24,14 @@ class Wait:
     fill: int
     depth: int
 
+    @property
+    def on_scratchpad(self) -> bool:
+        """Whether it is no link that is full but a scratchpad."""
+        return self.why == "full" and not self.depth
+
     def __str__(self) -> str:
+        if self.on_scratchpad:
+            return f"{self.waiter} finds no room in {self.link}, waits for {self.holder}"
         action = "reads from" if self.why == "empty" else "writes to"
         return f"{self.waiter} {action} {self.link} ({self.fill}/{self.depth}, {self.why}), waits for {self.holder}"
 
@@ -45,20 +55,21 @@ def _waits(graph: UnitGraph, fill: Sequence[int]) -> nx.MultiDiGraph:
         if unit.kind == "streamify":
             pad = unit.params["scratchpad"]
             for other in graph.units:
-                if other.kind == "bufferize" and other.params["scratchpad"] == pad:
-                    waits.add_edge(other.index, unit.index, wait=Wait(
-                        other.name, unit.name, f"scratchpad {graph.units[pad].name}", "full", 0, 0))
+                # One without input waits for its input, whatever its scratchpad holds.
+                if other.kind == "bufferize" and other.params["scratchpad"] == pad and fill[other.inputs[0]]:
+                    waits.add_edge(other.index, unit.index, wait=Wait(other.name, unit.name, graph.units[pad].name, "full", 0, 0))
     return waits
 
 
 def waiting_cycle(graph: UnitGraph, fill: Sequence[int]) -> list[Wait]:
     """The shortest cycle of waits that holds at least one full link (fills in beats, by link index); [] if there is none.
 
-    A cycle of empty links alone is a loop without an initial token and is returned when no other exists.
+    A cycle through a scratchpad comes second, since fills do not say whether it is full. A cycle of empty links alone is
+    a loop without an initial token and is returned when no other exists.
     """
     waits = _waits(graph, fill)
     plain = nx.DiGraph(waits)
-    best: tuple[tuple[bool, int, list[int]], list[Wait]] | None = None
+    best: tuple[tuple[bool, bool, int, list[int]], list[Wait]] | None = None
     for a, b, wait in waits.edges(data="wait"):  # the shortest way back from each wait's holder closes a cycle
         try:
             back = nx.shortest_path(plain, b, a)
@@ -67,24 +78,26 @@ def waiting_cycle(graph: UnitGraph, fill: Sequence[int]) -> list[Wait]:
         steps = [wait]
         for c, d in zip(back, back[1:]):
             options = [data["wait"] for data in waits.get_edge_data(c, d).values()]
-            steps.append(min(options, key=lambda w: (w.why != "full", w.depth == 0, w.link)))
-        key = (not any(w.why == "full" for w in steps), len(steps), [a, *back])
+            steps.append(min(options, key=lambda w: (w.why != "full", w.on_scratchpad, w.link)))
+        key = (not any(w.why == "full" for w in steps), any(w.on_scratchpad for w in steps), len(steps), [a, *back])
         if best is None or key < best[0]:
             best = (key, steps)
     return best[1] if best else []
 
 
 def deadlock_report(graph: UnitGraph, fill: Sequence[int]) -> str:
-    """One line for the cause and one per wait; the fix named where a full link takes part."""
+    """One line for the cause, one per wait, and one for the fix. ``fill``: beats in each link, by index."""
     cycle = waiting_cycle(graph, fill)
     if not cycle:
         stuck = [f"{link.name} ({fill[link.index]}/{link.depth})" for link in graph.links if fill[link.index]]
         return "deadlock: no unit moves, beats wait on " + (", ".join(stuck) if stuck else "no link: a stream never ended")
     lines = [f"deadlock: {len(cycle)} units wait for one another"]
     lines += [f"  {wait}" for wait in cycle]
-    full = [w for w in cycle if w.why == "full" and w.depth]
-    if full:
-        lines.append(f"  fix: give {full[0].link} more than {full[0].depth} beats ([link.depths] in the hardware configuration)")
-    else:
+    full = [wait for wait in cycle if wait.why == "full"]
+    if not full:
         lines.append("  fix: the loop needs an initial token")
+    elif full[0].on_scratchpad:
+        lines.append("  fix: raise scratchpad.frames or scratchpad.references in the hardware configuration")
+    else:
+        lines.append(f"  fix: give {full[0].link} more than {full[0].depth} beats ([link.depths] in the hardware configuration)")
     return "\n".join(lines)

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 __all__ = [
+    "ArbitrationError",
     "BadParameter",
     "BuildError",
     "CalibrationError",
@@ -41,6 +42,8 @@ class StepError(Exception):
     fix : what the user can do about it.
     """
 
+    _one_line = True
+
     def __init__(self, message: str, *, operator: Any = None, source: str | None = None, fix: str | None = None):
         self.message = message
         self.operator = operator
@@ -69,7 +72,7 @@ class StepError(Exception):
             text = f"{place}: {text}"
         if self.fix:
             text = f"{text}; fix: {self.fix}"
-        return " ".join(text.split())
+        return " ".join(text.split()) if self._one_line else text
 
 
 class ShapeMismatch(StepError):
@@ -116,6 +119,10 @@ class MisalignedStreams(StepError):
     """Streams whose run-time stops must agree do not."""
 
 
+class ArbitrationError(StepError):
+    """An arbitration trace that does not fit the run it is replayed on."""
+
+
 class StreamProtocolError(StepError):
     """A token stream that breaks the rules of streams."""
 
@@ -141,7 +148,9 @@ class BuildError(StepError):
 
 
 class DeadlockError(StepError):
-    """Links that wait for one another in a cycle."""
+    """Links that wait for one another in a cycle; the message has a line for each."""
+
+    _one_line = False
 
 
 class RtlError(StepError):

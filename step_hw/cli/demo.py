@@ -15,7 +15,10 @@ __all__ = ["demo"]
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("build/demo"), show_default=True, metavar="DIR",
               help="Where to write files.")
 def demo(output: Path) -> None:
-    """The paper's SwiGLU layer on RTL: 64 x 256 x 512, tile (64, 256, 64), T = 16."""
+    """Run cosim on the paper's SwiGLU layer.
+
+    Batch 64, hidden 256, intermediate 512 in tiles of 64 x 256 x 64, on T = 16.
+    """
     import examples.swiglu
 
     run(str(Path(examples.swiglu.__file__)), ("batch=64", "hidden=256", "intermediate=512", "tile_b=64", "tile_f=64"), output=output)

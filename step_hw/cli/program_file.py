@@ -78,7 +78,8 @@ class ProgramFile:
             raise ProgramError(f"program file: {self.path.name!r} vs a file ending in .py")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        sys.path.insert(0, str(self.path.parent.resolve()))
+        beside = str(self.path.parent.resolve())
+        sys.path.append(beside)  # last: a file beside it that is called copy.py must not hide Python's own
         try:
             spec.loader.exec_module(module)
         except StepError:
@@ -87,7 +88,7 @@ class ProgramFile:
             raise ProgramError(f"{self.path.name} does not import: {type(error).__name__}: {error}",
                                source=_line_in(error, self.path)) from error
         finally:
-            sys.path.pop(0)
+            sys.path.remove(beside)
         return module
 
     def build(self, **override: Any) -> Program:

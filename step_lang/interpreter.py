@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 import sympy
 
+from .arbitration import Arbiter, check_traces
+from .cycles import components, run_cycle
 from .dims import Dim, count_symbol, format_shape, is_ragged
 from .errors import ShapeMismatch, StepError, StreamProtocolError, TensorError, TypeMismatch
 from .numerics import Numerics
+from .operator import Operator
 from .program import Program, Tensor
 from .stream import Stream
 from .tokens import Buffer, Data, TokenStream, data_length
@@ -26,7 +30,8 @@ class Context:
 
     ``tensors`` holds the contents by tensor name, ``inputs`` what the host provides by input stream name,
     ``arbitration`` the recorded grants by operator name (SPEC section 2, ties and order). Operators count the bytes
-    they move and the FLOPs they do.
+    they move and the FLOPs they do. ``arbiters`` has the grants given so far, ``scratch`` what operators of cycles
+    remember between steps, both by operator name.
     """
 
     numerics: Numerics
@@ -36,6 +41,14 @@ class Context:
     offchip_read_bytes: int = 0
     offchip_write_bytes: int = 0
     flops: int = 0
+    arbiters: dict[str, Arbiter] = field(default_factory=dict)
+    scratch: dict[str, Any] = field(default_factory=dict)
+
+    def arbiter(self, operator: Operator) -> Arbiter:
+        """The arbiter of ``operator`` in this run."""
+        if operator.name not in self.arbiters:
+            self.arbiters[operator.name] = Arbiter(operator, self.arbitration.get(operator.name))
+        return self.arbiters[operator.name]
 
 
 @dataclass
@@ -44,7 +57,8 @@ class Result:
 
     ``tensors`` are the written tensors by name (positions nothing wrote are zero), ``streams`` every stream's
     tokens by stream name (`stream` also takes the Stream), ``symbols`` the measured value of every dynamic dimension
-    and element count, by SymPy symbol; bytes and FLOPs are measured, and per operator in ``rows``.
+    and element count, by SymPy symbol; bytes and FLOPs are measured, and per operator in ``rows``. ``arbitration`` are
+    the grants of each operator that arbitrates, by its name; given to `interpret` they repeat the run.
     """
 
     tensors: dict[str, np.ndarray]
@@ -54,6 +68,7 @@ class Result:
     offchip_write_bytes: int
     flops: int
     rows: dict[str, dict[str, int]] = field(default_factory=dict)
+    arbitration: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def offchip_bytes(self) -> int:
@@ -74,44 +89,69 @@ def interpret(program: Program, tensors: Mapping[str, np.ndarray], inputs: Mappi
     inputs : values of input streams by name: a `TokenStream` or nested lists.
     numerics : numeric parameters of the hardware that is to be matched (None: the defaults).
     symbols : run-time values of dynamic dimensions that the caller claims; checked like any other.
-    arbitration : recorded grants by operator name, to be replayed.
+    arbitration : recorded grants by operator name, to be replayed (see `step_lang.arbitration`); operators that are not
+        in it use index order.
     keep_streams : keep every stream's tokens in the result.
 
     Raises a `StepError` that names operator and source line for tensors that are missing or of the wrong shape or
-    dtype, for streams that do not agree at run time and for shapes that do not hold.
+    dtype, for streams that do not agree at run time, for shapes that do not hold, for traces that do not fit
+    (`ArbitrationError`) and for loops that stop (`DeadlockError`).
     """
     program.check()
     contents = check_tensors(program, tensors)
+    check_traces(program, arbitration or {})
     ctx = Context(numerics or Numerics(), contents, dict(inputs or {}), dict(arbitration or {}))
     values: dict[str, TokenStream] = {}
-    rows: dict[str, dict[str, int]] = {}
-    for operator in program.topological():
-        before = (ctx.offchip_read_bytes, ctx.offchip_write_bytes, ctx.flops)
+    rows = {op.name: {"offchip_read_bytes": 0, "offchip_write_bytes": 0, "flops": 0} for op in program.operators}
+
+    def account(operator: Operator, work: Callable[[], Any]) -> Any:
+        """Do ``work`` of ``operator``, booking what it costs and placing its errors."""
+        before = {key: getattr(ctx, key) for key in rows[operator.name]}
         try:
-            results = operator.interpret(ctx, [values[stream.name] for stream in operator.inputs])
-            for stream, tokens in zip(operator.outputs, results, strict=True):
-                if tokens.rank != stream.rank:
-                    raise StreamProtocolError(f"stream '{stream.name}': rank {tokens.rank} vs {stream.rank}")
-                values[stream.name] = tokens.check()
+            return work()
         except StepError as error:
             raise error.at(operator) from None
-        rows[operator.name] = {
-            "offchip_read_bytes": ctx.offchip_read_bytes - before[0],
-            "offchip_write_bytes": ctx.offchip_write_bytes - before[1], "flops": ctx.flops - before[2]}
+        finally:
+            for key, value in before.items():
+                rows[operator.name][key] += getattr(ctx, key) - value
+
+    for group in components(program):
+        if len(group) > 1:
+            results = run_cycle(ctx, group, values, account)
+        else:
+            (only,) = group
+            made = account(only, partial(only.interpret, ctx, [values[stream.name] for stream in only.inputs]))
+            results = {stream.name: tokens for stream, tokens in zip(only.outputs, made, strict=True)}
+        for operator in group:
+            account(operator, partial(_finish, ctx, operator, results))
+        values.update(results)
     measured = measure_symbols(program, values, symbols)
     written = {tensor.name: ctx.tensors[tensor.name] for op in program.operators for tensor in op.tensors_written}
+    grants = {op.name: list(ctx.arbiter(op).grants) for op in program.operators if op.arbitrates}
     return Result(written, values if keep_streams else {}, measured, ctx.offchip_read_bytes, ctx.offchip_write_bytes,
-                  ctx.flops, rows)
+                  ctx.flops, rows, grants)
+
+
+def _finish(ctx: Context, operator: Operator, results: Mapping[str, TokenStream]) -> None:
+    """Check what ``operator`` made, and that its trace is used up."""
+    for stream in operator.outputs:
+        tokens = results[stream.name]
+        if tokens.rank != stream.rank:
+            raise StreamProtocolError(f"stream '{stream.name}': rank {tokens.rank} vs {stream.rank}")
+        tokens.check()
+    if operator.arbitrates:
+        ctx.arbiter(operator).finish()
 
 
 def check_tensors(program: Program, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Contents of every tensor of ``program``: those given, checked, and zeros for those only written.
+    """Contents of every tensor of ``program``: those given, checked, and zeros for those that the program writes.
 
     Raises `TensorError` for one that is missing, unknown, or of the wrong shape or dtype.
     """
     contents: dict[str, np.ndarray] = {}
     written = [tensor.name for op in program.operators for tensor in op.tensors_written]
     read = [tensor.name for op in program.operators for tensor in op.tensors_read]
+    kept = [*read, *(tensor.name for op in program.operators if op.ordered_access for tensor in op.tensors_written)]
     for name in tensors:
         if name not in program.tensors:
             raise TensorError(f"tensor '{name}': given vs the program's {', '.join(program.tensors) or 'none'}",
@@ -119,13 +159,13 @@ def check_tensors(program: Program, tensors: Mapping[str, np.ndarray]) -> dict[s
     for name, tensor in program.tensors.items():
         if name in tensors:
             contents[name] = _check_tensor(tensor, np.asarray(tensors[name]))
-        elif name in read:
+        elif name in read and name not in written:
             raise TensorError(f"missing vs shape {list(tensor.shape)} of {tensor.dtype}", operator=tensor,
                               fix="pass it in tensors")
         else:
             contents[name] = np.zeros(tensor.shape, dtype=tensor.dtype.numpy)
-    for name in written:  # never write into the caller's array; a store starts from zeros
-        contents[name] = contents[name].copy() if name in read else np.zeros_like(contents[name])
+    for name in written:  # never write into the caller's array; a linear store starts from zeros
+        contents[name] = contents[name].copy() if name in kept else np.zeros_like(contents[name])
     return contents
 
 

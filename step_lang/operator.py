@@ -44,6 +44,8 @@ class Operator(ABC):
     breaks_cycle: bool = False
     ordered_access: bool = False
     """Whether the program itself orders this operator's tensor accesses (random access does)."""
+    arbitrates: bool = False
+    """Whether it serves its inputs in an order that is timing (see `step_lang.arbitration`)."""
     tensors_read: Sequence[Tensor] = ()
     tensors_written: Sequence[Tensor] = ()
 
@@ -93,6 +95,31 @@ class Operator(ABC):
     @abstractmethod
     def interpret(self, ctx: Context, inputs: list[TokenStream]) -> list[TokenStream]:
         """Output token streams for input token streams."""
+
+    # Running in a cycle, where inputs grow as outputs do (see `step_lang.cycles`)
+
+    def ready(self, inputs: Sequence[TokenStream], done: Sequence[bool]) -> list[int]:
+        """How many beats of each input make whole pieces: ones after which the operator is as at the start of its
+        streams, so that `interpret` may run on them alone. ``inputs`` are the beats not yet taken; ``done`` says
+        whether an input ends with them. Any number of beats, the same of each, unless an operator says otherwise; not
+        asked when all inputs are done."""
+        return [min(map(len, inputs))] * len(inputs)
+
+    def step(self, ctx: Context, inputs: Sequence[TokenStream],
+             done: Sequence[bool]) -> tuple[list[int], list[TokenStream]]:
+        """Go as far as ``inputs`` (the beats not yet taken) allow: beats taken of each, and new beats of each output
+        ([] for none at all). ``ctx.scratch`` keeps what an operator must remember between steps, by its name."""
+        taken = [len(tokens) for tokens in inputs] if all(done) else self.ready(inputs, done)
+        if not any(taken):
+            return taken, []
+        return taken, self.interpret(ctx, [tokens.cut(0, n) for tokens, n in zip(inputs, taken)])
+
+    def finished(self, left: Sequence[int], done: Sequence[bool]) -> bool:
+        """Whether the outputs are done, ``left`` beats of each input not being taken."""
+        return all(done) and not any(left)
+
+    def stuck(self, ctx: Context, inputs: Sequence[TokenStream], done: Sequence[bool]) -> None:  # noqa: B027
+        """Called when nothing in the operator's cycle can go on: raise if it is this operator that is to blame."""
 
     def check(self) -> None:  # noqa: B027  (most operators have nothing to add)
         """Whole-program checks of this operator."""

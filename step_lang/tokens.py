@@ -24,6 +24,7 @@ __all__ = [
     "Buffer",
     "Data",
     "TokenStream",
+    "concat_tokens",
     "data_concat",
     "data_empty",
     "data_equal",
@@ -59,6 +60,12 @@ def data_take(data: Data, indices: Any) -> Data:
     if isinstance(data, list):
         return data_pack([data[int(i)] for i in indices])
     return data[np.asarray(indices, dtype=np.intp)]
+
+
+def _data_slice(data: Data, first: int, last: int) -> Data:
+    if isinstance(data, tuple):
+        return tuple(_data_slice(member, first, last) for member in data)
+    return data[first:last]
 
 
 def data_pack(values: list) -> Data:
@@ -216,6 +223,22 @@ class TokenStream:
         """The same stops around other elements."""
         return TokenStream(self.rank, self.stop, self.empty, data)
 
+    def take(self, beats: Any, rank: int | None = None) -> TokenStream:
+        """The beats at ``beats`` (an int array), in that order, as tokens of a stream of ``rank`` (None: the same).
+        What is taken need not follow the rules of a whole stream."""
+        beats = np.asarray(beats, dtype=np.intp)
+        empty = self.empty[beats]
+        elements = (np.cumsum(~self.empty) - 1)[beats[~empty]]
+        return TokenStream(self.rank if rank is None else rank, self.stop[beats], empty,
+                           data_take(self.data, elements))
+
+    def cut(self, first: int, last: int) -> TokenStream:
+        """Beats ``first`` up to, not with, ``last``; not copied where the data is an array."""
+        start = first - int(self.empty[:first].sum())
+        end = start + (last - first) - int(self.empty[first:last].sum())
+        return TokenStream(self.rank, self.stop[first:last], self.empty[first:last],
+                           _data_slice(self.data, start, end))
+
     def same_stops(self, other: TokenStream) -> bool:
         return np.array_equal(self.stop, other.stop) and np.array_equal(self.empty, other.empty)
 
@@ -294,6 +317,14 @@ class TokenStream:
                 levels[level].append(levels[level - 1])
                 levels[level - 1] = []
         return levels[self.rank]
+
+
+def concat_tokens(parts: Sequence[TokenStream]) -> TokenStream:
+    """Beats of ``parts`` (at least one, of one rank) one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return TokenStream(parts[0].rank, np.concatenate([part.stop for part in parts]),
+                       np.concatenate([part.empty for part in parts]), data_concat([part.data for part in parts]))
 
 
 def _leaves(data: Data) -> list:

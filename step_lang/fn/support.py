@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from step_lang.dims import Dim, dims_equal, is_ragged
-from step_lang.errors import BadParameter, TypeMismatch
+from step_lang.errors import BadParameter, TypeMismatch, ViewOutOfRange
 from step_lang.types import DTYPES, DType, Tile, Type
 
-__all__ = ["as_constant", "broadcast_type", "check_dtype", "filled", "lowest", "single_tile"]
+__all__ = ["as_addresses", "as_constant", "broadcast_type", "check_dtype", "filled", "lowest", "single_tile"]
 
 
 def check_dtype(name: str, tile: Tile, allowed: Sequence[str]) -> None:
@@ -81,3 +81,11 @@ def lowest(dtype: str) -> float | int:
     """The neutral element of the maximum: minus infinity, or the smallest integer."""
     kind = DTYPES[dtype]
     return -math.inf if kind.is_float else int(np.iinfo(kind.numpy).min)
+
+
+def as_addresses(name: str, numbers: np.ndarray) -> np.ndarray:
+    """Int64 numbers as u32 scalars ``[n, 1, 1]``. Raises `ViewOutOfRange` for one that is no u32."""
+    wrong = np.flatnonzero((numbers < 0) | (numbers >= 1 << 32))
+    if len(wrong):
+        raise ViewOutOfRange(f"{name}: address {int(numbers[wrong[0]])} vs 0..{(1 << 32) - 1}")
+    return numbers.astype(np.uint32).reshape(-1, 1, 1)

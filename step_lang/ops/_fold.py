@@ -65,6 +65,11 @@ class FoldOperator(CallOperator):
         at = len(shape) - self.inner
         return shape[:at - self.rank] + shape[at:]
 
+    def ready(self, inputs: Sequence[TokenStream], done: Sequence[bool]) -> list[int]:
+        common = min(map(len, inputs))
+        closes = np.flatnonzero(inputs[0].stop[:common] >= self.rank + self.inner)
+        return [int(closes[-1]) + 1 if len(closes) else 0] * len(inputs)
+
     def groups(self, tokens: TokenStream) -> Groups:
         """Sort elements into groups. Raises `StreamProtocolError` where inner stops are not where they must be."""
         top = self.rank + self.inner

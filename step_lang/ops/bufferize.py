@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,10 @@ class Bufferize(Operator):
             start, taken = end + 1, total
         return [TokenStream(tokens.rank - self.rank, tokens.stop[ends] - self.rank, np.zeros(len(ends), dtype=bool),
                             buffers)]
+
+    def ready(self, inputs: Sequence[TokenStream], done: Sequence[bool]) -> list[int]:
+        ends = np.flatnonzero(inputs[0].stop >= self.rank)
+        return [int(ends[-1]) + 1 if len(ends) else 0]
 
     def onchip(self) -> Any:
         element, type_ = self.inputs[0].type.nbytes, self.output.type

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from ..dims import Shape, format_shape, shapes_equal
 from ..errors import BadParameter, MisalignedStreams, ShapeMismatch
@@ -56,6 +59,10 @@ class Expand(Operator):
         if head != len(stop):
             raise self._misaligned(values, head, ref, len(ref))
         return [TokenStream(ref.rank, ref.stop, ref.empty, data_take(values.data, indices))]
+
+    def ready(self, inputs: Sequence[TokenStream], done: Sequence[bool]) -> list[int]:
+        ends = np.flatnonzero(inputs[1].stop >= self.rank)[:len(inputs[0])]
+        return [len(ends), int(ends[-1]) + 1 if len(ends) else 0]
 
     def _misaligned(self, values: TokenStream, head: int, ref: TokenStream, i: int) -> MisalignedStreams:
         names = [stream.name for stream in self.inputs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,17 @@ class Flatten(Operator):
         late = np.flatnonzero(empty[1:] & ~empty[:-1] & (stop[:-1] == 0)) + 1
         stop[late - 1] = stop[late]
         return [TokenStream(self.outputs[0].rank, np.delete(stop, late), np.delete(empty, late), tokens.data)]
+
+    def ready(self, inputs: Sequence[TokenStream], done: Sequence[bool]) -> list[int]:
+        # The last element whose stop becomes 0 may yet have to take the stop of a bare one behind it, unless every stop
+        # becomes 0.
+        tokens = inputs[0]
+        if self.lo or self.hi == tokens.rank:
+            return [len(tokens)]
+        closing = np.flatnonzero(tokens.stop > self.hi)
+        first_open = int(closing[-1]) + 1 if len(closing) else 0
+        open_elements = np.flatnonzero(~tokens.empty[first_open:])
+        return [first_open + int(open_elements[-1]) if len(open_elements) else len(tokens)]
 
     def describe(self) -> str:
         return f"{self.lo}..{self.hi}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -39,6 +40,16 @@ class Promote(Operator):
         if len(stop):
             stop[-1] = tokens.rank + 1
         return [TokenStream(tokens.rank + 1, stop, tokens.empty, tokens.data)]
+
+    def step(self, ctx: Any, inputs: Sequence[TokenStream],
+             done: Sequence[bool]) -> tuple[list[int], list[TokenStream]]:
+        if done[0]:
+            return super().step(ctx, inputs, done)
+        # The last beat waits: done may follow it.
+        tokens = inputs[0]
+        taken = len(tokens) - int(len(tokens) > 0 and tokens.stop[-1] == tokens.rank)
+        part = tokens.cut(0, taken)
+        return [taken], [TokenStream(tokens.rank + 1, part.stop, part.empty, part.data)] if taken else []
 
 
 def promote(stream: Stream, *, name: str | None = None) -> Stream:

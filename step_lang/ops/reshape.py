@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,17 @@ class Reshape(Operator):
         data = data_take(data, np.array([element if i < 0 else i for i in index], dtype=np.int64))
         out = TokenStream(self.outputs[0].rank, stop, empty, data)
         return [out, out.with_data(flags)]
+
+    def ready(self, inputs: Sequence[TokenStream], done: Sequence[bool]) -> list[int]:
+        position = whole = 0
+        for i, (s, bare) in enumerate(zip(inputs[0].stop.tolist(), inputs[0].empty.tolist())):
+            if s > self.dim:
+                position = 0
+            elif s == self.dim and not (bare and self.dim == 0):
+                position = (position + 1) % self.chunk
+            if position == 0 and s >= self.dim:
+                whole = i + 1
+        return [whole]
 
     def describe(self) -> str:
         return f"dim {self.dim} by {self.chunk}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,33 @@ class Scan(FoldOperator):
         else:
             _, data = self.fold_varying(ctx, datas, groups, count)
         return [inputs[0].with_data(data)]
+
+    def step(self, ctx: Any, inputs: Sequence[TokenStream],
+             done: Sequence[bool]) -> tuple[list[int], list[TokenStream]]:
+        # The state leaves after every element, so an open group counts too: it is computed anew from its start, as if
+        # it closed here, and what left before is not given again.
+        if all(done):
+            length = max(map(len, inputs))
+            whole = [len(tokens) for tokens in inputs]
+        else:
+            whole = self.ready(inputs, done)
+            length = min(map(len, inputs))
+            length -= (length - whole[0]) % self.positions
+        given = ctx.scratch.get(self.name, 0)
+        if length <= given:
+            return [0] * len(inputs), []
+        closed = [tokens.cut(0, length) for tokens in inputs]
+        if whole[0] < length:
+            for i, tokens in enumerate(closed):
+                stop = tokens.stop.copy()
+                stop[-1] = max(int(stop[-1]), self.rank + self.inner)
+                closed[i] = TokenStream(tokens.rank, stop, tokens.empty, tokens.data)
+        flops = ctx.flops
+        (states,) = self.interpret(ctx, closed)
+        ctx.flops = flops + self.measured_flops([tokens.cut(given, length).data for tokens in closed])
+        ctx.scratch[self.name] = length - whole[0]
+        out = TokenStream(states.rank, inputs[0].stop[:length], states.empty, states.data)
+        return whole, [out.cut(given, length)]
 
 
 def scan(fn: Function, *streams: Stream, rank: int, init: Any = None, inner: int = 0, compute_bw: int | None = None,

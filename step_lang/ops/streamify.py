@@ -127,6 +127,12 @@ class Streamify(Operator):
         return [TokenStream(self.output.rank, np.concatenate(stop_parts) if stop_parts else [],
                             np.concatenate(empty_parts) if empty_parts else [], data_take(pool, indices))]
 
+    def ready(self, inputs: Sequence[TokenStream], done: Sequence[bool]) -> list[int]:
+        if self.ref is None:
+            return [len(inputs[0])]
+        ends = np.flatnonzero(inputs[1].stop >= self.passes_rank)[:len(inputs[0])]
+        return [len(ends), int(ends[-1]) + 1 if len(ends) else 0]
+
     def describe(self) -> str:
         return f"repeat {self.repeat}" if self.ref is None else "by reference"
 

@@ -31,15 +31,16 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 
 def test_names():
     assert fn.names() == sorted([
-        "add", "cast", "concat_cols", "concat_rows", "div", "exp", "gelu", "matmul", "max", "mul", "reciprocal",
-        "row_max", "row_sum", "rsqrt", "scale", "sigmoid", "silu", "sub",
+        "add", "address_range", "affine_addresses", "append_row", "cast", "concat_cols", "concat_rows", "counter",
+        "div", "exp", "gelu", "matmul", "max", "mul", "reciprocal", "row_max", "row_sum", "rsqrt", "scale", "set_offset",
+        "sigmoid", "silu", "split_rows", "sub",
     ])
     for name in fn.names():
         assert issubclass(getattr(fn, name), fn.Function) and getattr(fn, name).name == name
 
 
 def test_unknown_function_names_the_known():
-    with pytest.raises(UnknownFunction, match=r"'softmax' vs the known ones; fix: use one of add, .*silu, sub"):
+    with pytest.raises(UnknownFunction, match=r"'softmax' vs the known ones; fix: use one of add, .*split_rows, sub"):
         fn.get("softmax")
     with pytest.raises(UnknownFunction, match="'sofmax'"):
         fn.sofmax  # noqa: B018

@@ -9,9 +9,9 @@ from step_lang.types import Tile
 from step_lang.worked_examples import EXAMPLES
 
 
-def run(program, inputs):
+def run(program, inputs, arbitration=None):
     """Tokens of every stream, outputs unconsumed."""
-    ctx = Context(Numerics(), {}, inputs, {})
+    ctx = Context(Numerics(), {}, inputs, arbitration or {})
     values = {}
     for operator in program.topological():
         results = operator.interpret(ctx, [values[s.name] for s in operator.inputs])
@@ -22,7 +22,7 @@ def run(program, inputs):
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 def test_example(example):
     program, operator = example.build()
-    values = run(program, {f"x{i}": tokens for i, tokens in enumerate(example.input_tokens())})
+    values = run(program, {f"x{i}": tokens for i, tokens in enumerate(example.input_tokens())}, example.traces)
     assert operator.kind == example.kind
     for stream, expected in zip(operator.outputs, example.output_tokens(), strict=True):
         assert values[stream.name] == expected, f"{values[stream.name]!r} vs {expected!r}"

@@ -1,0 +1,82 @@
+"""Whole chunks of a stream (its inner dimensions), which the routing operators move as one."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from ..dims import Dim, Shape, dims_equal, format_shape, is_ragged
+from ..errors import ShapeMismatch, TypeMismatch
+from ..operator import Operator
+from ..stream import Stream
+from ..tokens import TokenStream
+from ..types import Selector, Type, types_equal
+
+__all__ = ["Chunks", "check_selector", "common_inner", "common_type", "spread"]
+
+
+class Chunks:
+    """The whole chunks of rank ``rank`` at the head of ``tokens``: chunk k is beats ``first[k]`` up to and with
+    ``last[k]``. A chunk of rank 0 is one beat."""
+
+    def __init__(self, tokens: TokenStream, rank: int):
+        self.last = np.flatnonzero(tokens.stop >= rank) if rank else np.arange(len(tokens))
+        self.first = np.concatenate([[0], self.last[:-1] + 1]) if len(self.last) else self.last
+        self.rest = len(tokens) - self.beats(len(self))
+        """Beats of a chunk that is not complete."""
+
+    def __len__(self) -> int:
+        return len(self.last)
+
+    def beats(self, count: int) -> int:
+        """Beats of the first ``count`` chunks together."""
+        return int(self.last[count - 1]) + 1 if count else 0
+
+
+def spread(first: np.ndarray, last: np.ndarray) -> np.ndarray:
+    """All of ``first[k]..last[k]`` for each k in turn."""
+    counts = np.asarray(last, dtype=np.int64) - first + 1
+    ends = np.cumsum(counts)
+    return np.arange(int(counts.sum())) + np.repeat(np.asarray(first, dtype=np.int64) - (ends - counts), counts)
+
+
+def check_selector(operator: Operator, selector: Stream, least: int, what: str) -> int:
+    """Bits of the selectors that ``selector`` carries. Raises `TypeMismatch` unless there are at least ``least``, one
+    for each of ``what``."""
+    if not isinstance(selector.type, Selector) or selector.type.n < least:
+        raise TypeMismatch(f"selector '{selector.name}': {selector.type} vs Selector({least}), a bit for each of the "
+                           f"{least} {what}", operator=operator)
+    return selector.type.n
+
+
+def common_type(operator: Operator, streams: Sequence[Stream]) -> Type:
+    """The one type of ``streams``. Raises `TypeMismatch`."""
+    for stream in streams[1:]:
+        if not types_equal(stream.type, streams[0].type):
+            raise TypeMismatch(f"types of '{streams[0].name}' and '{stream.name}': {streams[0].type} vs {stream.type}",
+                               operator=operator, fix="merge streams of one type")
+    return streams[0].type
+
+
+def common_inner(operator: Operator, streams: Sequence[Stream], key: Hashable) -> Shape:
+    """The dimensions below the outermost that ``streams`` have in common; a new ragged one where ragged ones differ.
+    Raises `ShapeMismatch`."""
+    first = streams[0]
+    dims: list[Dim] = []
+    for k in range(1, first.rank + 1):
+        found = [stream.shape[k] for stream in streams if stream.rank == first.rank]
+        if len(found) == len(streams) and all(dims_equal(dim, found[0]) for dim in found):
+            dims.append(found[0])
+        elif len(found) == len(streams) and any(map(is_ragged, found)):
+            dims.append(operator.program.fresh_ragged((key, k)))
+        else:
+            break
+    other = next((s for s in streams if s.rank != first.rank), None) or next(
+        (s for s in streams if len(dims) < first.rank and not dims_equal(s.shape[len(dims) + 1],
+                                                                         first.shape[len(dims) + 1])), None)
+    if other is not None:
+        raise ShapeMismatch(f"chunks of '{first.name}' and '{other.name}': {format_shape(first.shape[1:])} vs "
+                            f"{format_shape(other.shape[1:])}", operator=operator,
+                            fix="merge streams whose shapes differ in the outermost dimension only")
+    return tuple(dims)

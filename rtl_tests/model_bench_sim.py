@@ -10,7 +10,7 @@ from cocotb.handle import Immediate
 from cocotb.triggers import Timer
 
 from rtl_tests.harness.links import Clocking, LinkDriver, LinkSink, ProtocolChecker
-from rtl_tests.model_bench import ModelCase, RtlRun
+from rtl_tests.model_cases import ModelCase, RtlRun
 
 __all__ = ["model_bench"]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -24,7 +25,8 @@ __all__ = ["FoldConfig", "MapConfig", "aligned_streams", "check_timing", "dresse
 
 _SPECIAL_BF16 = (0x0000, 0x8000, 0x7F80, 0xFF80, 0x7FC0, 0xFFC1, 0x7F81, 0x0001, 0x8001, 0x007F, 0x0080, 0x7F7F, 0xFF7F,
                  0x3F80, 0xBF80)
-_SPECIAL_FP32 = tuple(pattern << 16 for pattern in _SPECIAL_BF16) + (0x00000001, 0x807FFFFF, 0x7F7FFFFF, 0x3F800001, 0x7F800001)
+_SPECIAL_FP32 = (*(pattern << 16 for pattern in _SPECIAL_BF16), 0x00000001, 0x807FFFFF, 0x7F7FFFFF, 0x3F800001,
+                 0x7F800001)
 
 
 def _pattern(rng: Random, dtype) -> int:
@@ -76,7 +78,7 @@ def aligned_streams(rng: Random, types: Sequence[Tile], rank: int, sizes: tuple[
 
 
 def dressed(rng: Random, shape: Sequence[Beat], types: Sequence[Tile], partial: bool = False) -> list[list[Beat]]:
-    """The stops of ``shape`` with random elements for each port; ``partial``: all with one random count of valid rows."""
+    """The stops of ``shape`` with random elements for each port; ``partial``: all with one random count of rows."""
     rows = rng.randint(1, int(types[0].rows)) if partial else None
     ports: list[list[Beat]] = [[] for _ in types]
     for beat in shape:
@@ -95,8 +97,8 @@ def split_streams(beats: Sequence[Beat]) -> list[list[Beat]]:
     return found[:-1]
 
 
-def interpreted(kind: str, fn: Function, types: Sequence[Tile], ports: Sequence[Sequence[Beat]], rank: int, *, group: int,
-                fold_rank: int = 1, sizes: tuple[int, ...] = ()) -> list[Beat]:
+def interpreted(kind: str, fn: Function, types: Sequence[Tile], ports: Sequence[Sequence[Beat]], rank: int, *,
+                group: int, fold_rank: int = 1, sizes: tuple[int, ...] = ()) -> list[Beat]:
     """What the interpreter makes of the streams that ``ports`` carry, one after another; ``rank`` is the streams'."""
     made: list[Beat] = []
     for each in zip(*(split_streams(port) for port in ports), strict=True):
@@ -147,8 +149,8 @@ class MapConfig:
 
 @dataclass(frozen=True)
 class FoldConfig(MapConfig):
-    """As `MapConfig`, for accum and scan: ``entries`` of state, ``init`` pattern, and the shapes it is tried with: pairs
-    of (dimensions folded, inner sizes)."""
+    """As `MapConfig`, for accum and scan: ``entries`` of state, ``init`` pattern, and the shapes it is tried with:
+    pairs of (dimensions folded, inner sizes)."""
 
     entries: int = 4
     init: int = 0
@@ -169,5 +171,5 @@ def check_timing(result, timing: Timing, elements: int) -> None:
     first element, which found the unit idle, was accepted with its last step."""
     taken, given = result.stamps["in0"][:elements], result.stamps["out0"][:elements]
     assert taken[0] == timing.interval - 1
-    assert [b - a for a, b in zip(taken, taken[1:])] == [timing.interval] * (elements - 1)
+    assert [b - a for a, b in pairwise(taken)] == [timing.interval] * (elements - 1)
     assert [out - at for at, out in zip(taken, given, strict=True)] == [timing.latency] * elements

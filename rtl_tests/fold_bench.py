@@ -10,7 +10,7 @@ from rtl_tests.harness.streams import corner_streams
 from rtl_tests.model_bench import ModelCase, pressed
 from step_hw.unit import ErrorCode
 
-__all__ = ["FoldRun", "WRONG", "bench_cases", "fold_runs", "model_cases", "steady"]
+__all__ = ["WRONG", "FoldRun", "bench_cases", "fold_runs", "model_cases", "steady"]
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,11 @@ def fold_runs(config: FoldConfig, rng: Random) -> Iterator[FoldRun]:
         for shape in corner_streams(fold_rank + 1, lambda: Beat(0, 1)).values():
             corners += shape
         rank = fold_rank + 1 + len(sizes)
-        yield FoldRun(f"{label} corners", dressed(rng, inner_streams(corners, sizes), config.in_types), rank, fold_rank, sizes)
+        yield FoldRun(f"{label} corners", dressed(rng, inner_streams(corners, sizes), config.in_types), rank,
+                      fold_rank, sizes)
         # Groups of one and of no element, back to back: each closes while the last still drains.
-        short = [Beat(0, 1, fold_rank), Beat(0, 1, fold_rank), bare(fold_rank), bare(fold_rank), Beat(0, 1, fold_rank), DONE]
+        one, none = Beat(0, 1, fold_rank), bare(fold_rank)
+        short = [one, one, none, none, one, DONE]
         yield FoldRun(f"{label} short groups", dressed(rng, inner_streams(short, sizes), config.in_types),
                       fold_rank + len(sizes), fold_rank, sizes)
 

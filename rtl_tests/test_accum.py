@@ -1,12 +1,24 @@
 """Bench of the accumulator: on both simulators against the interpreter and the model, timing as stated, errors."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
 
 from rtl_tests.compute_bench import FoldConfig, fold_config, unit_of
 from rtl_tests.fold_bench import WRONG, bench_cases, model_cases, steady
-from rtl_tests.harness import DONE, STREAM_BINS, Beat, Case, CaseResult, Coverage, beats, bench_unit, stream_bins, withhold
+from rtl_tests.harness import (
+    DONE,
+    STREAM_BINS,
+    Beat,
+    Case,
+    CaseResult,
+    Coverage,
+    beats,
+    bench_unit,
+    stream_bins,
+    withhold,
+)
 from rtl_tests.model_bench import assert_model_equals_rtl
 from step_lang import fn
 from step_lang.errors import BadParameter, UnknownFunction
@@ -90,7 +102,7 @@ def _check_steady(result: CaseResult, timing, elements: int, entries: int) -> No
     """One element an interval, without a pause between groups; the first entry ``latency`` after the closing element,
     the others one a cycle."""
     taken, given = result.stamps["in0"][:elements], result.stamps["out0"][:elements]
-    assert [b - a for a, b in zip(taken, taken[1:])] == [timing.interval] * (elements - 1)
+    assert [b - a for a, b in pairwise(taken)] == [timing.interval] * (elements - 1)
     for first in range(0, elements, entries):
         closed = taken[first + entries - 1]
         assert given[first:first + entries] == [closed + timing.latency + i for i in range(entries)]
@@ -112,8 +124,8 @@ def test_errors(simulator):
 def test_drain_is_chased(simulator):
     """With the output closed the next fold goes on until it would overwrite what has not left, and not further."""
     groups = [Beat(i, 1, 2 if i % 3 == 2 else 0) for i in range(9)]
-    case = Case("closed", {"in0": [*groups, DONE]}, {"out0": [*(Beat(i, 1, 1 if i % 3 == 2 else 0) for i in range(9)), DONE]},
-                fold_config(1, (3,)), sink=withhold(20))
+    left = [beat._replace(stop=beat.stop // 2) for beat in groups]
+    case = Case("closed", {"in0": [*groups, DONE]}, {"out0": [*left, DONE]}, fold_config(1, (3,)), sink=withhold(20))
     (result,) = bench_unit(simulator, unit_of("accum", SCALAR), [case])
     # The first group is folded; entry 0 of the second waits for the drain's first beat, then both move together.
     assert result.stamps["in0"][:4] == [0, 1, 2, 20]

@@ -48,7 +48,8 @@ CONFIGS = [
     MapConfig("row_sum_bf16", fn.row_sum(), (BF16_4,), Tile(4, 1, fp32), tile=4),
     MapConfig("row_sum_bf16_by_groups", fn.row_sum(), (BF16_4,), Tile(4, 1, fp32), tile=4, k_per_cycle=2),
     MapConfig("matmul_bf16", fn.matmul(), (BF16, BF16), FP32),
-    MapConfig("matmul_bf16_by_groups", fn.matmul(), (BF16_4, Tile(4, 1, bf16)), Tile(4, 1, fp32), tile=4, k_per_cycle=2),
+    MapConfig("matmul_bf16_by_groups", fn.matmul(), (BF16_4, Tile(4, 1, bf16)), Tile(4, 1, fp32), tile=4,
+              k_per_cycle=2),
     MapConfig("matmul_bf16_outer", fn.matmul(), (Tile(2, 1, bf16), Tile(1, 2, bf16)), FP32),
 ]
 IDS = [config.name for config in CONFIGS]
@@ -73,7 +74,8 @@ def test_values_and_timing(simulator, config):
         coverage.hit_if_declared(stream_bins(ports[0]))
         expected = interpreted("map", config.function, config.in_types, ports, rank, group=config.group)
         cases.append(Case(name, inputs={f"in{k}": port for k, port in enumerate(ports)}, expected={"out0": expected},
-                          cfg=config.cfg, drive=bernoulli(0.6) if i % 2 else None, sink=bursts(3, 4) if i % 3 else None))
+                          cfg=config.cfg, drive=bernoulli(0.6) if i % 2 else None,
+                          sink=bursts(3, 4) if i % 3 else None))
     shape = [Beat(0, 1) for _ in range(6)] + [Beat(0, 1, 1), DONE]
     cases.append(Case("timing", inputs={f"in{k}": port for k, port in enumerate(dressed(rng, shape, config.in_types))},
                       cfg=config.cfg))

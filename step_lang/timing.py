@@ -75,7 +75,8 @@ def compute_timing(kind: str, params: Mapping[str, Any]) -> Timing:
     """
     name, first = _hardware_name(params["function"], params["in_types"]), params["in_types"][0]
     timing = function_timing(name, tile=params["tile"], rows_per_cycle=params["rows_per_cycle"],
-                             k_per_cycle=params["k_per_cycle"], rows=int(params["out_type"].rows), depth=int(first.cols))
+                             k_per_cycle=params["k_per_cycle"], rows=int(params["out_type"].rows),
+                             depth=int(first.cols))
     if kind == "map":
         return timing
     return Timing(contribution_stages(params) + 1, timing.interval)

@@ -6,8 +6,8 @@ from step_lang.timing import compute_timing, contribution_stages, rows_operand
 
 from ..network import can_pop, is_bare, is_done, peek, pop
 
-__all__ = ["FRONT_MISALIGNED", "FRONT_STARVED", "INPUTS", "INTERVAL", "LAST_STEP", "STAGES", "fail", "front", "pack_front",
-           "take", "tokens_agree"]
+__all__ = ["FRONT_MISALIGNED", "FRONT_STARVED", "INPUTS", "INTERVAL", "LAST_STEP", "STAGES", "fail", "front",
+           "pack_front", "take", "tokens_agree"]
 
 # Parameters of all compute units; each unit's own begin at OWN.
 INPUTS, INTERVAL, STAGES, ROWS_PORT, OWN = 0, 1, 2, 3, 8

@@ -4,9 +4,31 @@ from numba import njit
 
 from ..network import BLOCKED, BUSY, DONE, EMPTY, STARVED, can_push, is_bare, is_done, push, stop_of
 from ._compute import (
-    FRONT_MISALIGNED, FRONT_STARVED, LAST_STEP, MISALIGNED, OWN, STAGES, fail, front, pack_front, take,
+    FRONT_MISALIGNED,
+    FRONT_STARVED,
+    LAST_STEP,
+    MISALIGNED,
+    OWN,
+    STAGES,
+    fail,
+    front,
+    pack_front,
+    take,
 )
-from ._fold import ENTRIES, I0, I1, INDEX, INNER, N0, N1, RANK, ROWS, ROWS_FULL, STARTED, advance, check, pack_fold, position_stop
+from ._fold import (
+    I0,
+    I1,
+    INDEX,
+    INNER,
+    RANK,
+    ROWS,
+    ROWS_FULL,
+    STARTED,
+    advance,
+    check,
+    pack_fold,
+    position_stop,
+)
 
 KIND = "accum"
 

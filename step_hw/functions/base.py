@@ -133,7 +133,7 @@ def _hardware(function: Function, use: str):
         module = None
     offered = module is not None and (hasattr(module, use) or hasattr(module, "operation"))
     if not offered:
-        raise UnknownFunction(f"function {name!r} vs a function that hardware can {'fold' if use == 'fold' else 'apply'}",
+        raise UnknownFunction(f"function {name!r} vs one that hardware can {'fold' if use == 'fold' else 'apply'}",
                               fix="run the program in the interpreter, or express it by functions with hardware")
     return module
 

@@ -16,7 +16,8 @@ def binary_op(name: str, operands: Sequence[DType], result: DType) -> ElementOp:
     """``name`` of two elements of the type of the result. Raises `UnknownFunction` where there is no hardware."""
     for dtype in operands:
         if dtype != result:
-            raise TypeMismatch(f"{name} element types: {dtype} vs {result}", fix="convert one with map(cast(dtype=..), ..)")
+            raise TypeMismatch(f"{name} element types: {dtype} vs {result}",
+                               fix="convert one with map(cast(dtype=..), ..)")
     if is_integer(result):
         return integer_op(name, result)
     return float_op(name, result)

@@ -44,7 +44,8 @@ def unary_op(name: str, operands: Sequence[DType], result: DType) -> ElementOp:
     """``name`` of one bf16 element."""
     for dtype in (*operands, result):
         if dtype.name != "bf16":
-            raise TypeMismatch(f"{name} of element type {dtype} vs bf16", fix="convert it with map(cast(dtype='bf16'), ..)")
+            raise TypeMismatch(f"{name} of element type {dtype} vs bf16",
+                               fix="convert it with map(cast(dtype='bf16'), ..)")
     return _found(_unary(), name, name, result)
 
 

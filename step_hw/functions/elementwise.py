@@ -9,7 +9,7 @@ from step_lang.types import Tile
 
 from .base import Datapath, ElementOp, Fold, checked_rows, width_of
 
-__all__ = ["Elementwise", "ElementCombine", "RowSlice", "element_fold"]
+__all__ = ["ElementCombine", "Elementwise", "RowSlice", "element_fold"]
 
 
 def _broadcast(in_types: Sequence[Tile], out_type: Tile) -> None:
@@ -104,7 +104,7 @@ class RowSlice(Datapath):
 
 
 class ElementCombine(Datapath):
-    """A slice of the state (``operand0``) and of the contribution (``operand1``) to the slice's next value. Latency 0."""
+    """A slice of the state (``operand0``) and of the contribution (``operand1``) to its next value. Latency 0."""
 
     def __init__(self, op: ElementOp, state: Tile, contribution: Tile):
         self.op = op

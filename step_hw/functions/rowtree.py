@@ -34,9 +34,9 @@ class RowTree(Datapath):
     def elaborate(self, platform):
         m = Module()
         cols, bits = int(self.type.cols), self.type.dtype.bits
-        fresh = Cat(self._tree(m, f"row{r}", [
-            self.operand0.word_select(self.step * self.rows + r, cols * bits).word_select(c, bits) for c in range(cols)])
-            for r in range(self.rows))
+        rows = self.operand0 if self.interval == 1 else self.operand0.word_select(self.step, self.rows * cols * bits)
+        fresh = Cat(self._tree(m, f"row{r}", [rows.word_select(r * cols + c, bits) for c in range(cols)])
+                    for r in range(self.rows))
         result = Signal(len(self.result), name="register", reset_less=True)
         with m.If(self.en):
             if self.assemble and self.interval > 1:

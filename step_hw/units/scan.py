@@ -11,8 +11,8 @@ class Scan(FoldUnit):
     """Hardware of ``step_lang.ops.scan``: parameters, registers and errors as `Accum`.
 
     The state after an element leaves with the element's own stop; the state starts anew after a stop >= rank + inner.
-    The pipeline's last stage is the entry just written, read from the state memory; it advances as a whole and stalls only
-    when that stage holds a beat that the output does not take. Bare stops and done pass in order.
+    The pipeline's last stage is the entry just written, read from the state memory; it advances as a whole and stalls
+    only when that stage holds a beat that the output does not take. Bare stops and done pass in order.
 
     Latency (element to the state after it) and interval: ``step_lang.timing.compute_timing("scan", params)``.
     ``state``: bit 0 the last stage holds a beat, bit 1 a fold has begun, bit 2 the pipeline is stalled.

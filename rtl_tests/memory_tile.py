@@ -90,7 +90,7 @@ class MemoryTile(Unit):
 
         references = [self.bufferize.out0]
         if n > 1:
-            m.submodules.fork = fork = Fork(self.shape.reference_layout, n)
+            m.submodules.copies = fork = Fork(self.shape.reference_layout, n)
             wiring.connect(m, link(self.bufferize.out0, self.shape.reference_layout, "references"), fork.in0)
             references = fork.outs
         if self.routed:

@@ -1,4 +1,4 @@
-"""Streamify, with the bufferize and the scratchpad that it needs: tokens as the interpreter's, cycles as the model's."""
+"""Streamify, with the bufferize and scratchpad that it needs: tokens as the interpreter's, cycles as the model's."""
 
 from random import Random
 

@@ -116,7 +116,7 @@ def interpret(program: Program, tensors: Mapping[str, np.ndarray], inputs: Mappi
                 rows[operator.name][key] += getattr(ctx, key) - value
 
     for group in components(program):
-        if len(group) > 1:
+        if len(group) > 1 or any(stream.producer is group[0] for stream in group[0].inputs):
             results = run_cycle(ctx, group, values, account)
         else:
             (only,) = group

@@ -19,7 +19,8 @@ __all__ = ["PieceFunction"]
 class PieceFunction(Function):
     """A function of one element (of any type) whose result is a stream of shape ``piece_shape``, of ``piece_type``.
 
-    Subclasses set ``name`` and define `piece_type`, `piece_shape` and `pieces`.
+    Subclasses set ``name`` and define `piece_type`, `piece_shape` and `pieces`. They move data and make addresses,
+    which counts as no FLOPs.
     """
 
     @abstractmethod

@@ -44,7 +44,6 @@ class FlatMap(CallOperator):
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
         tokens, b = inputs[0], self.rank
-        ctx.flops += self.measured_flops([tokens.data])
         pieces, data = self.fn.pieces(ctx.numerics, tokens.data, self.inputs[0].type)
         stops = pass_stops(self.inner)
         made = np.zeros(len(tokens), dtype=np.int64)  # output elements of each beat

@@ -185,7 +185,7 @@ class FoldState(wiring.Component):
             ]
         # A sliced state starts anew slice by slice, an unsliced one with the element's first step.
         fresh = self.first if slices > 1 else self.first & (self.step == 0)
-        old = old.word_select(self.step, part) if slices > 1 else old
+        old = Array(old[i * part:(i + 1) * part] for i in range(slices))[self.step] if slices > 1 else old
         m.d.comb += [
             combine.en.eq(self.write),
             combine.operand0.eq(Mux(fresh, Const(self.init & ((1 << part) - 1), part), old)),

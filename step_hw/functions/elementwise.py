@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Array, Cat, Module, Signal, Value
 
 from step_lang.errors import TypeMismatch
 from step_lang.types import Tile
@@ -23,7 +23,9 @@ def _row_slice(operand: Value, type_: Tile, rows: int, step: Value, slices: int)
     """Rows ``step * rows ..`` of a tile; the only row of a tile that is broadcast along its rows."""
     if type_.rows == 1 or slices == 1:
         return operand
-    return operand.word_select(step, rows * int(type_.cols) * type_.dtype.bits)
+    width = rows * int(type_.cols) * type_.dtype.bits
+    # A choice among slices, not a shift: Amaranth's check for combinational cycles is quadratic in the width of a shift.
+    return Array(operand[i * width:(i + 1) * width] for i in range(slices))[step]
 
 
 def _element(slice_: Value, type_: Tile, row: int, col: int) -> Value:

@@ -1,6 +1,7 @@
 """A memory system with load, input and store units on it, as one design and as the model's units.
 
-Loads without reference begin at `start`, which the agent of `agents` gives in cycle 0, so that their first token is made in
+Loads without reference begin at `start`, which the agent of `agents` gives in cycle 0, so that their first token is
+made in
 cycle 1 (the model's ``start`` parameter).
 """
 
@@ -30,7 +31,8 @@ REFERENCE = BeatLayout(32)
 
 @dataclass(frozen=True)
 class Port:
-    """A unit on the memory: ``kind`` load, input or store; ``ref`` for loads; ``to``: a load's output goes to store number
+    """A unit on the memory: ``kind`` load, input or store; ``ref`` for loads; ``to``: a load's output goes to store
+    number
     ``to`` of the rig instead of to a port."""
 
     kind: str
@@ -70,21 +72,38 @@ class MemoryRig(Unit):
             if port.kind == "store":
                 unit: Unit = Store(port.layout, memory=memory, element_bytes=port.element_bytes)
             elif port.kind == "input":
-                unit = Input(port.layout, memory=memory, element_bytes=port.element_bytes, window=port.window, tokens=64)
+                unit = Input(
+                    port.layout, memory=memory, element_bytes=port.element_bytes, window=port.window, tokens=64
+                )
             else:
-                unit = Load(port.layout, memory=memory, element_bytes=port.element_bytes, window=port.window,
-                            reference=REFERENCE if port.ref else None)
+                unit = Load(
+                    port.layout,
+                    memory=memory,
+                    element_bytes=port.element_bytes,
+                    window=port.window,
+                    reference=REFERENCE if port.ref else None,
+                )
             self.units.append(unit)
             cfg |= {f"p{n}_{name}": width for name, width in unit.cfg_widths.items()}
-        extra = {"start": In(1), "dump": In(1), "finished": Out(max(1, len(stores))), "token_write": In(1),
-                 "token_address": In(6), "token_data": In(6)}
-        extra |= {name: Out(48) for name in ("read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle", "bursts0")}
+        extra = {
+            "start": In(1),
+            "dump": In(1),
+            "finished": Out(max(1, len(stores))),
+            "token_write": In(1),
+            "token_address": In(6),
+            "token_data": In(6),
+        }
+        extra |= {
+            name: Out(48) for name in ("read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle", "bursts0")
+        }
         super().__init__(inputs, outputs, cfg, extra=extra)
 
     @property
     def module_name(self) -> str:
-        parts = [f"{p.kind}{p.element_bytes}{'r' if p.ref else ''}{'' if p.to is None else f'to{p.to}'}"
-                 for p in [*self.loads, *self.stores]]
+        parts = [
+            f"{p.kind}{p.element_bytes}{'r' if p.ref else ''}{'' if p.to is None else f'to{p.to}'}"
+            for p in [*self.loads, *self.stores]
+        ]
         return "rig_" + "_".join(parts) + "_" + self.memory.key
 
     def dependencies(self) -> dict[str, str]:
@@ -95,8 +114,10 @@ class MemoryRig(Unit):
         m.submodules.hbm = hbm = self.hbm
         inputs, outputs = iter(self.ins), iter(self.outs)
         m.d.comb += [hbm.start.eq(self.start), hbm.dump.eq(self.dump)]
-        m.d.comb += [getattr(self, name).eq(getattr(hbm, name))
-                     for name in ("read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle", "bursts0")]
+        m.d.comb += [
+            getattr(self, name).eq(getattr(hbm, name))
+            for name in ("read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle", "bursts0")
+        ]
         error = 0
         links: dict[int, LinkFIFO] = {}
         for n, (unit, port) in enumerate(zip(self.units, [*self.loads, *self.stores], strict=True)):
@@ -116,8 +137,11 @@ class MemoryRig(Unit):
             else:
                 m.d.comb += unit.start.eq(self.start)
             if port.kind == "input":
-                m.d.comb += [unit.token_write.eq(self.token_write), unit.token_address.eq(self.token_address),
-                             unit.token_data.eq(self.token_data)]
+                m.d.comb += [
+                    unit.token_write.eq(self.token_write),
+                    unit.token_address.eq(self.token_address),
+                    unit.token_data.eq(self.token_data),
+                ]
             if port.to is None:
                 wiring.connect(m, unit.out0, wiring.flipped(next(outputs)))
             else:
@@ -125,7 +149,7 @@ class MemoryRig(Unit):
                 wiring.connect(m, unit.out0, link.in0)
         m.d.comb += self.error.eq(error)
         if self.stores:
-            m.d.comb += self.finished.eq(Cat(unit.finished for unit in self.units[len(self.loads):]))
+            m.d.comb += self.finished.eq(Cat(unit.finished for unit in self.units[len(self.loads) :]))
         return m
 
     def cfg_for(self, *views: Mapping[str, int]) -> dict[str, int]:
@@ -133,14 +157,25 @@ class MemoryRig(Unit):
         return {f"p{n}_{name}": value for n, registers in enumerate(views) for name, value in registers.items()}
 
     def add_units(self, graph, inputs, outputs, cfg, tokens=None, start=1) -> None:
-        """The model's units, for `model_bench`. ``tokens``: list of the input unit's token memory; ``start``: cycle in which
+        """The model's units, for `model_bench`. ``tokens``: list of the input unit's token memory; ``start``: cycle
+        in which
         loads begin, one after the start pulse."""
         inputs, outputs = iter(inputs), iter(outputs)
         inner: dict[int, int] = {}
         for n, port in enumerate([*self.loads, *self.stores]):
-            config = {name: cfg[f"p{n}_{name}"] for name in [*AFFINE_REGISTERS, "base", "limit", "regular"] if f"p{n}_{name}" in cfg}
-            params = {"element_bytes": port.element_bytes, "window": port.window, "ref": port.ref, "start": start,
-                      "port": n if n < len(self.loads) else n - len(self.loads), "tokens": tokens}
+            config = {
+                name: cfg[f"p{n}_{name}"]
+                for name in [*AFFINE_REGISTERS, "base", "limit", "regular"]
+                if f"p{n}_{name}" in cfg
+            }
+            params = {
+                "element_bytes": port.element_bytes,
+                "window": port.window,
+                "ref": port.ref,
+                "start": start,
+                "port": n if n < len(self.loads) else n - len(self.loads),
+                "tokens": tokens,
+            }
             unit = UnitSpec(len(graph.units), port.kind, f"p{n}", params=params, config=config)
             if port.kind == "store":
                 unit.is_sink = True
@@ -152,12 +187,24 @@ class MemoryRig(Unit):
                     unit.outputs = [next(outputs)]
                 else:
                     inner[port.to] = len(graph.links)
-                    graph.links.append(LinkSpec(len(graph.links), f"link{n}", Payload(port.layout.data_width, port.layout.max_rows)))
+                    graph.links.append(
+                        LinkSpec(len(graph.links), f"link{n}", Payload(port.layout.data_width, port.layout.max_rows))
+                    )
                     unit.outputs = [inner[port.to]]
             graph.units.append(unit)
-        graph.units.append(UnitSpec(len(graph.units), "hbm", "hbm", params={
-            "memory": self.memory, "read_ports": len(self.loads), "write_ports": len(self.stores),
-            "start": start}))
+        graph.units.append(
+            UnitSpec(
+                len(graph.units),
+                "hbm",
+                "hbm",
+                params={
+                    "memory": self.memory,
+                    "read_ports": len(self.loads),
+                    "write_ports": len(self.stores),
+                    "start": start,
+                },
+            )
+        )
 
 
 class _Host:

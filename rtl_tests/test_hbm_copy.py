@@ -30,8 +30,13 @@ def _copy(simulator, tmp_path, memory, tile, element_bytes, grid, dtype):
     image.write(tmp_path / "in")
     cfg = rig.cfg_for(view(source.base, n, grid, (grid[1], 1)), view(target.base, n, (n,), (1,)))
     [(model, rtl)] = assert_model_equals_rtl(
-        simulator, rig, [ModelCase("copy", cfg=cfg)], add_units=rig.add_units, agents="rtl_tests.memory_rig:agents",
-        plusargs=[f"+hbm_load={tmp_path}/in", f"+hbm_dump={tmp_path}/out", f"+hbm_dump_lines={image.used_lines}"])
+        simulator,
+        rig,
+        [ModelCase("copy", cfg=cfg)],
+        add_units=rig.add_units,
+        agents="rtl_tests.memory_rig:agents",
+        plusargs=[f"+hbm_load={tmp_path}/in", f"+hbm_dump={tmp_path}/out", f"+hbm_dump_lines={image.used_lines}"],
+    )
     return tensor, MemoryImage.read(memory, tmp_path / "out").get(target, shape, dtype), model, rtl
 
 

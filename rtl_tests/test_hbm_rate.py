@@ -1,4 +1,5 @@
-"""Sustained rates, measured on RTL: one load fills all channels, several keep them busy, small elements leave one a cycle.
+"""Sustained rates, measured on RTL: one load fills all channels, several keep them busy, small elements leave one a
+cycle.
 
 Elements are of eight bursts on four channels, the ratio that 16 x 16 tiles of bf16 have with bursts of 64 bytes.
 """
@@ -19,7 +20,9 @@ def _run(simulator, memory, loads, stores=()):
     rig = MemoryRig(memory, loads, stores)
     whole = view(0, N, (N,), (1,))
     case = ModelCase("rate", cfg=rig.cfg_for(*[whole] * (len(loads) + len(stores))))
-    [(model, rtl)] = assert_model_equals_rtl(simulator, rig, [case], add_units=rig.add_units, agents="rtl_tests.memory_rig:agents")
+    [(model, rtl)] = assert_model_equals_rtl(
+        simulator, rig, [case], add_units=rig.add_units, agents="rtl_tests.memory_rig:agents"
+    )
     return model, rtl
 
 
@@ -29,7 +32,8 @@ def _rate(stamps, first=20, last=100):
 
 @pytest.mark.parametrize(("burst_bytes", "wanted"), [(4, 0.25), (32, 1.0)])
 def test_one_load(simulator, burst_bytes, wanted):
-    """Eight bursts: four cycles an element, which is 128 bytes a cycle for the default machine. One burst: an element a cycle."""
+    """Eight bursts: four cycles an element, which is 128 bytes a cycle for the default machine. One burst: an
+    element a cycle."""
     memory = MemoryConfig(burst_bytes=burst_bytes, capacity_bytes=1 << 13)
     _, rtl = _run(simulator, memory, [Port("load", TILE, 32, window=32)])
     assert _rate(rtl.pushes["out0"]) >= 0.99 * wanted
@@ -38,8 +42,12 @@ def test_one_load(simulator, burst_bytes, wanted):
 def test_channels_stay_busy(simulator):
     """Two loads and a copy ask for more than there is: every channel serves a burst every interval."""
     memory = MemoryConfig(burst_bytes=4, capacity_bytes=1 << 13)
-    model, rtl = _run(simulator, memory, [Port("load", TILE, 32), Port("load", TILE, 32), Port("load", TILE, 32, to=0)],
-                      [Port("store", TILE, 32)])
+    model, rtl = _run(
+        simulator,
+        memory,
+        [Port("load", TILE, 32), Port("load", TILE, 32), Port("load", TILE, 32, to=0)],
+        [Port("store", TILE, 32)],
+    )
     note = rtl.notes[0]
     cycles = note["last_write_cycle"] - note["first_read_cycle"]
     assert note["bursts0"] == 4 * N * 2

@@ -30,8 +30,27 @@ SIMPLE = MemoryConfig(channels=4, burst_bytes=16, capacity_bytes=1 << 15)
 MEMORIES = {
     "simple": SIMPLE,
     "slow start": MemoryConfig(channels=2, burst_bytes=64, capacity_bytes=1 << 15, interval=3, latency=9, startup=7),
-    "banked": MemoryConfig(model="banked", channels=2, burst_bytes=16, capacity_bytes=1 << 15, banks=4, row_bytes=64, queue=4,
-                           trcd=4, trp=5, tras=11, trtp=3, twr=5, twtr=3, trrd=3, tfaw=14, trfc=30, trefi=150, cl=5, cwl=3),
+    "banked": MemoryConfig(
+        model="banked",
+        channels=2,
+        burst_bytes=16,
+        capacity_bytes=1 << 15,
+        banks=4,
+        row_bytes=64,
+        queue=4,
+        trcd=4,
+        trp=5,
+        tras=11,
+        trtp=3,
+        twr=5,
+        twtr=3,
+        trrd=3,
+        tfaw=14,
+        trfc=30,
+        trefi=150,
+        cl=5,
+        cwl=3,
+    ),
 }
 TOKENS = beats("1 2 S1 S1 3 S2 4 S1 S2 5 6 7 S1 D")
 START = len(TOKENS) + 1
@@ -39,8 +58,11 @@ START = len(TOKENS) + 1
 
 
 def _rig(memory):
-    return MemoryRig(memory, [Port("load", TILE, BYTES), Port("load", TILE, BYTES, ref=True, window=8),
-                              Port("input", BeatLayout(32), 4)], [Port("store", TILE, BYTES)])
+    return MemoryRig(
+        memory,
+        [Port("load", TILE, BYTES), Port("load", TILE, BYTES, ref=True, window=8), Port("input", BeatLayout(32), 4)],
+        [Port("store", TILE, BYTES)],
+    )
 
 
 @cache
@@ -97,19 +119,30 @@ def _cases(name):
         place = TensorPlacement("o", 2048 + n * 1024, 30 * BYTES, BYTES, (1, 30))
         image.get(place, (T, 30 * T), np.uint16)
         order = [row + 10 * col for row in range(10) for col in range(3)]
-        written.append((place, order[:len(stored)], stored))
+        written.append((place, order[: len(stored)], stored))
         positions = rng.sample(range(SCALARS), 1)[0] + 1
         regular = n % 2
         tokens = TOKENS
-        out2 = [beat._replace(data=int(scalars[0, i])) if not beat.empty else beat
-                for i, beat in _numbered(TOKENS)] if not regular else to_beats(
-            TokenStream(0, [0] * positions, [False] * positions, scalars[0, :positions].reshape(-1, 1, 1)), scalar(u32))
+        out2 = (
+            [beat._replace(data=int(scalars[0, i])) if not beat.empty else beat for i, beat in _numbered(TOKENS)]
+            if not regular
+            else to_beats(
+                TokenStream(0, [0] * positions, [False] * positions, scalars[0, :positions].reshape(-1, 1, 1)),
+                scalar(u32),
+            )
+        )
         case = ModelCase(
-            f"{name} {n}", {"in0": ref, "in1": [*data, Beat(0, 0, 0, 1, 1)]},
-            rig.cfg_for(view(a.base, TILES, shape, stride), view(a.base, TILES, shape2, stride2),
-                        view(b.base, SCALARS, (positions,), (1,)) | {"regular": regular},
-                        view(place.base, 30, (10, 3), (1, 10))),
-            expected={"out0": _loaded(shape, stride), "out1": _loaded(shape2, stride2, ref, rank), "out2": out2}, runs=1)
+            f"{name} {n}",
+            {"in0": ref, "in1": [*data, Beat(0, 0, 0, 1, 1)]},
+            rig.cfg_for(
+                view(a.base, TILES, shape, stride),
+                view(a.base, TILES, shape2, stride2),
+                view(b.base, SCALARS, (positions,), (1,)) | {"regular": regular},
+                view(place.base, 30, (10, 3), (1, 10)),
+            ),
+            expected={"out0": _loaded(shape, stride), "out1": _loaded(shape2, stride2, ref, rank), "out2": out2},
+            runs=1,
+        )
         case.tokens = [beat.stop | beat.empty << 4 | beat.done << 5 for beat in tokens]
         if n >= 3:
             pressed(case, rng, offer=rng.choice([0.3, 1.0]), take=rng.choice([0.3, 0.8]))
@@ -131,9 +164,13 @@ def test_views(simulator, tmp_path, name):
     rig, image, cases, written = _cases(name)
     image.write(tmp_path / "in")
     results = assert_model_equals_rtl(
-        simulator, rig, cases, add_units=lambda *a: rig.add_units(*a, tokens=cases[0].tokens, start=START),
+        simulator,
+        rig,
+        cases,
+        add_units=lambda *a: rig.add_units(*a, tokens=cases[0].tokens, start=START),
         agents="rtl_tests.memory_rig:agents",
-        plusargs=[f"+hbm_load={tmp_path}/in", f"+hbm_dump={tmp_path}/out", f"+hbm_dump_lines={image.used_lines}"])
+        plusargs=[f"+hbm_load={tmp_path}/in", f"+hbm_dump={tmp_path}/out", f"+hbm_dump_lines={image.used_lines}"],
+    )
     after = MemoryImage.read(rig.memory, tmp_path / "out")
     for (model, rtl), case, (place, order, stored) in zip(results, cases, written, strict=True):
         assert rtl.notes[0]["finished"] is not None
@@ -145,7 +182,7 @@ def test_views(simulator, tmp_path, name):
         assert (hbm[0], hbm[1]) == (note["read_bytes"], note["write_bytes"])
         assert hbm[2] == (note["first_read_cycle"] + START + 1 if note["read_bytes"] else 0)
         assert hbm[3] == (note["last_write_cycle"] + START + 1 if stored else 0)
-        raw = after.data[place.base:place.base + 30 * BYTES].reshape(30, BYTES)
+        raw = after.data[place.base : place.base + 30 * BYTES].reshape(30, BYTES)
         for position, word in zip(order, stored, strict=True):
             assert int.from_bytes(raw[position].tobytes(), "little") == word, (case.name, position)
         untouched = sorted(set(range(30)) - set(order))
@@ -172,10 +209,20 @@ def test_empty_views(simulator):
         ref = beats("7 S1 S1 8 S2 D")
         tile = lambda text: [beat._replace(rows=T * (not beat.empty)) for beat in beats(text)]  # noqa: E731
         expected = {"out0": tile(plain or "0 D"), "out1": tile(with_ref), "out2": beats("D")}
-        cases.append(ModelCase(
-            f"{shape}", {"in0": ref, "in1": beats("S1 D")},
-            rig.cfg_for(view(0, 9, shape, [1] * len(shape)), view(0, 9, shape, [1] * len(shape)), view(0, 0, (0,), (1,)) | {"regular": 1},
-                        view(0, 0, (0,), (1,))), expected=expected, runs=1))
+        cases.append(
+            ModelCase(
+                f"{shape}",
+                {"in0": ref, "in1": beats("S1 D")},
+                rig.cfg_for(
+                    view(0, 9, shape, [1] * len(shape)),
+                    view(0, 9, shape, [1] * len(shape)),
+                    view(0, 0, (0,), (1,)) | {"regular": 1},
+                    view(0, 0, (0,), (1,)),
+                ),
+                expected=expected,
+                runs=1,
+            )
+        )
     assert_model_equals_rtl(simulator, rig, cases, add_units=rig.add_units, agents="rtl_tests.memory_rig:agents")
 
 
@@ -188,7 +235,13 @@ def test_errors(simulator):
     done = Beat(0, 0, 0, 1, 1)
 
     def case(name, code, *, load=good, ref=good, stored=good, data=(), refs=()):
-        return ModelCase(name, {"in0": [*refs, done], "in1": [*data, done]}, rig.cfg_for(load, ref, nothing, stored), error=code, runs=1)
+        return ModelCase(
+            name,
+            {"in0": [*refs, done], "in1": [*data, done]},
+            rig.cfg_for(load, ref, nothing, stored),
+            error=code,
+            runs=1,
+        )
 
     cases = [
         case("load beyond", ErrorCode.ADDRESS_RANGE, load=view(0, 9, (5,), (2,)) | {"limit": 8}),

@@ -7,11 +7,29 @@ from .memory import ARRIVES, MISSING
 
 __all__ = ["BANKED_PARAMETERS", "LEVEL", "banked_parameters", "banked_push", "banked_step", "banked_words"]
 
-BANKED_PARAMETERS = ("banks", "queue", "bl", "tccd", "trcd", "trp", "tras", "trtp", "twr", "twtr", "trrd", "tfaw", "trfc", "trefi",
-                     "cl", "cwl", "columns")
+BANKED_PARAMETERS = (
+    "banks",
+    "queue",
+    "bl",
+    "tccd",
+    "trcd",
+    "trp",
+    "tras",
+    "trtp",
+    "twr",
+    "twtr",
+    "trrd",
+    "tfaw",
+    "trfc",
+    "trefi",
+    "cl",
+    "cwl",
+    "columns",
+)
 (BANKS, QUEUE, BL, TCCD, TRCD, TRP, TRAS, TRTP, TWR, TWTR, TRRD, TFAW, TRFC, TREFI, CL, CWL, COLUMNS) = range(17)
 
-# A channel's words: queue fill, refresh due, earliest cycle of a read, write, activate; of an activate by the four-activate window;
+# A channel's words: queue fill, refresh due, earliest cycle of a read, write, activate; of an activate by the
+# four-activate window;
 # then queue entries and banks. Times are cycles; 0 is "at once".
 LEVEL, DUE, READ, WRITE, ACTIVATE, ELDEST, WINDOW, ENTRIES = 0, 1, 2, 3, 4, 5, 6, 10
 BANK, ROW, IS_WRITE, SLOT, ENTRY_WORDS = 0, 1, 2, 3, 4
@@ -31,7 +49,8 @@ def banked_parameters(memory) -> np.ndarray:
 
 @njit
 def banked_push(heap, t, at, line, is_write, slot):
-    """A burst joins the queue. ``t``: offset of the parameters, ``at``: of the channel, ``slot``: of the read's window slot."""
+    """A burst joins the queue. ``t``: offset of the parameters, ``at``: of the channel, ``slot``: of the read's
+    window slot."""
     entry = at + ENTRIES + heap[at + LEVEL] * ENTRY_WORDS
     place = line // heap[t + COLUMNS]
     heap[entry + BANK] = place % heap[t + BANKS]
@@ -43,7 +62,8 @@ def banked_push(heap, t, at, line, is_write, slot):
 
 @njit
 def banked_step(heap, t, at, now, since_start):
-    """One cycle. Returns the cycle in which data of a read issued now arrive, 0 without a column command, -1 for a write."""
+    """One cycle. Returns the cycle in which data of a read issued now arrive, 0 without a column command, -1 for a
+    write."""
     banks = at + ENTRIES + heap[t + QUEUE] * ENTRY_WORDS
     n = heap[t + BANKS]
     if heap[t + TREFI] > 0 and since_start > 0 and since_start % heap[t + TREFI] == 0:
@@ -58,8 +78,12 @@ def banked_step(heap, t, at, now, since_start):
     for i in range(level):
         e = at + ENTRIES + i * ENTRY_WORDS
         b = banks + heap[e + BANK] * BANK_WORDS
-        if heap[b + OPEN] and heap[b + OPEN_ROW] == heap[e + ROW] and now >= heap[b + TO_COLUMN] and now >= heap[
-                at + (WRITE if heap[e + IS_WRITE] else READ)]:
+        if (
+            heap[b + OPEN]
+            and heap[b + OPEN_ROW] == heap[e + ROW]
+            and now >= heap[b + TO_COLUMN]
+            and now >= heap[at + (WRITE if heap[e + IS_WRITE] else READ)]
+        ):
             served = i
             break
     served_bank = heap[at + ENTRIES + served * ENTRY_WORDS + BANK] if served >= 0 else -1
@@ -130,7 +154,9 @@ def _column(heap, t, at, banks, served, level, now):
         result = now + max(2, heap[t + CL] + heap[t + BL])
         heap[b + TO_PRECHARGE] = max(heap[b + TO_PRECHARGE], now + heap[t + TRTP])
         heap[at + READ] = max(heap[at + READ], now + heap[t + TCCD])
-        heap[at + WRITE] = max(heap[at + WRITE], now + heap[t + TCCD], now + heap[t + CL] + heap[t + BL] - heap[t + CWL])
+        heap[at + WRITE] = max(
+            heap[at + WRITE], now + heap[t + TCCD], now + heap[t + CL] + heap[t + BL] - heap[t + CWL]
+        )
         slot = heap[e + SLOT]
         heap[slot + MISSING] -= 1
         heap[slot + ARRIVES] = max(heap[slot + ARRIVES], result)

@@ -1,7 +1,9 @@
 """State that load, store and memory units share on the heap, and the steps that several of them take.
 
-Twin of ``step_hw.hbm``. Units may step in any order within a cycle, so what one unit sees of another is as it stood at the
-start of the cycle: a queue remembers in which cycle it was last pushed and popped, a window in which cycle a burst arrives.
+Twin of ``step_hw.hbm``. Units may step in any order within a cycle, so what one unit sees of another is as it stood
+at the
+start of the cycle: a queue remembers in which cycle it was last pushed and popped, a window in which cycle a burst
+arrives.
 """
 
 from dataclasses import dataclass
@@ -13,14 +15,28 @@ from step_lang.errors import ConfigError
 from step_lang.memory_config import MemoryConfig
 
 __all__ = [
-    "CALIBRATION", "QUEUE_DEPTH", "SharedMemory", "affine_last", "affine_index", "affine_step", "affine_wraps", "pack_affine",
-    "pack_elements", "queue_head", "queue_level", "queue_pop", "queue_push", "queue_room", "shared_memory",
+    "CALIBRATION",
+    "QUEUE_DEPTH",
+    "SharedMemory",
+    "affine_index",
+    "affine_last",
+    "affine_step",
+    "affine_wraps",
+    "pack_affine",
+    "pack_elements",
+    "queue_head",
+    "queue_level",
+    "queue_pop",
+    "queue_push",
+    "queue_room",
+    "shared_memory",
 ]
 
 QUEUE_DEPTH = 2
 
 CALIBRATION = {"hbm.read_overhead": 0, "hbm.write_overhead": 0}
-"""Constants that calibration may fit, and their values by construction of the RTL: cycles of the path added to each read
+"""Constants that calibration may fit, and their values by construction of the RTL: cycles of the path added to each
+read
 burst (beyond the configured latency) and to the end of each store."""
 
 # A queue of a port at a channel: totals, cycle + 1 of the last push and pop, then (line, slot) of each place.
@@ -35,7 +51,9 @@ MISSING, ARRIVES, TOKEN, VALUE, SLOT_WORDS = 0, 1, 2, 3, 4
 DIMS, COUNT0, STRIDE0, VIEW_END = 0, 1, 7, 13
 ROUND0, START0, POSITION_END = 0, 6, 12
 # And its elements.
-BASE, LIMIT, BURSTS, SPAN, GROUPS, PER_BURST, CHANNELS, QUEUES, WAITING, WINDOW, SLOTS, ELEMENTS_END = range(VIEW_END, VIEW_END + 12)
+BASE, LIMIT, BURSTS, SPAN, GROUPS, PER_BURST, CHANNELS, QUEUES, WAITING, WINDOW, SLOTS, ELEMENTS_END = range(
+    VIEW_END, VIEW_END + 12
+)
 
 
 @dataclass(frozen=True)
@@ -60,18 +78,26 @@ class SharedMemory:
 
 
 def shared_memory(graph, build) -> SharedMemory:
-    """The memory system of ``graph``, whose unit of kind "hbm" has the params ``memory``, ``read_ports``, ``write_ports``."""
+    """The memory system of ``graph``, whose unit of kind "hbm" has the params ``memory``, ``read_ports``,
+    ``write_ports``."""
     if "memory" not in build.shared:
         units = [unit for unit in graph.units if unit.kind == "hbm"]
         if len(units) != 1:
-            raise ConfigError(f"units that load or store need one memory system, the graph has {len(units)} units of kind 'hbm'")
+            raise ConfigError(
+                f"units that load or store need one memory system, the graph has {len(units)} units of kind 'hbm'"
+            )
         params = units[0].params
         memory, reads, writes = params["memory"], _number(params["read_ports"]), _number(params["write_ports"])
         n = reads + writes
         table = np.full(n * PORT_WORDS, -1)
         build.shared["memory"] = SharedMemory(
-            memory, reads, writes, build.reserve(n * PORT_WORDS, table),
-            build.reserve(n * memory.channels * QUEUE_WORDS), build.reserve(memory.channels))
+            memory,
+            reads,
+            writes,
+            build.reserve(n * PORT_WORDS, table),
+            build.reserve(n * memory.channels * QUEUE_WORDS),
+            build.reserve(memory.channels),
+        )
     return build.shared["memory"]
 
 
@@ -94,8 +120,10 @@ def pack_elements(unit, graph, build, window: int | None = None) -> SharedMemory
     memory, par = shared.memory, build.par[unit.index]
     layout = memory.layout(unit.params["element_bytes"])
     if unit.config["base"] % memory.alignment:
-        raise ConfigError(f"unit '{unit.name}': base address {unit.config['base']} vs a multiple of a line of "
-                          f"{memory.alignment} bytes (channels * burst_bytes)")
+        raise ConfigError(
+            f"unit '{unit.name}': base address {unit.config['base']} vs a multiple of a line of "
+            f"{memory.alignment} bytes (channels * burst_bytes)"
+        )
     par[[BURSTS, SPAN, GROUPS, PER_BURST]] = layout.bursts, layout.span, layout.groups, layout.per_burst
     par[BASE] = unit.config["base"] // memory.alignment
     par[LIMIT] = unit.config["limit"]

@@ -21,8 +21,10 @@ class ElementLayout:
     """How elements of one size lie on the channels.
 
     An element takes ``bursts`` consecutive lines on each of ``span`` channels; ``groups`` elements lie side by side in
-    a line, and ``per_burst`` elements share a burst. Element i of a tensor is at line ``base + (i // per_line) * bursts``,
-    channels ``g * span .. g * span + span - 1`` with ``g = i // per_burst % groups``, byte ``i % per_burst * element_bytes``.
+    a line, and ``per_burst`` elements share a burst. Element i of a tensor is at line ``base + (i // per_line) *
+    bursts``,
+    channels ``g * span .. g * span + span - 1`` with ``g = i // per_burst % groups``, byte ``i % per_burst *
+    element_bytes``.
     """
 
     element_bytes: int
@@ -54,21 +56,33 @@ def _time(default: int, meaning: str) -> Any:
 class MemoryConfig:
     """The ``[memory]`` section of a hardware configuration; every field's metadata say what it means.
 
-    Addresses are interleaved over the channels by bursts; a **line** is one burst on every channel, and tensors begin at
-    lines (``alignment``). Cycles are those of the whole design's one clock; the defaults of ``banked`` are those of HBM2-like
+    Addresses are interleaved over the channels by bursts; a **line** is one burst on every channel, and tensors
+    begin at
+    lines (``alignment``). Cycles are those of the whole design's one clock; the defaults of ``banked`` are those of
+    HBM2-like
     memory at 1 GHz. Raises `ConfigError` for a value that is not allowed.
     """
 
-    model: str = _key("simple", 0, "timing model: 'simple' (interval, latency, startup) or 'banked' (banks, rows, refresh)")
+    model: str = _key(
+        "simple", 0, "timing model: 'simple' (interval, latency, startup) or 'banked' (banks, rows, refresh)"
+    )
     channels: int = _key(4, 1, "memory channels, a power of two")
-    burst_bytes: int = _key(64, 4, "bytes of a burst, a power of two; addresses are interleaved over channels by bursts")
+    burst_bytes: int = _key(
+        64, 4, "bytes of a burst, a power of two; addresses are interleaved over channels by bursts"
+    )
     capacity_bytes: int = _key(1 << 23, 8, "size of the whole memory, a power of two")
     interval: int = _key(2, 1, "simple: cycles from one burst of a channel to the next")
     latency: int = _key(14, 2, "simple: cycles from a channel taking a read burst to its data")
     startup: int = _key(0, 0, "simple: more cycles before a channel takes the first burst of a run")
-    banks: int = field(default=16, metadata={"least": 1, "meaning": "banked: banks of a channel, a power of two", "banked": True})
-    row_bytes: int = field(default=1024, metadata={"least": 4, "meaning": "banked: bytes of an open row of a bank", "banked": True})
-    queue: int = field(default=8, metadata={"least": 1, "meaning": "banked: bursts a channel's scheduler chooses from", "banked": True})
+    banks: int = field(
+        default=16, metadata={"least": 1, "meaning": "banked: banks of a channel, a power of two", "banked": True}
+    )
+    row_bytes: int = field(
+        default=1024, metadata={"least": 4, "meaning": "banked: bytes of an open row of a bank", "banked": True}
+    )
+    queue: int = field(
+        default=8, metadata={"least": 1, "meaning": "banked: bursts a channel's scheduler chooses from", "banked": True}
+    )
     bl: int = _time(2, "data bus time of a burst [BL]")
     tccd: int = _time(2, "column command to column command [tCCD]")
     trcd: int = _time(14, "activate to column command of the bank [tRCD]")
@@ -80,8 +94,10 @@ class MemoryConfig:
     trrd: int = _time(4, "activate to activate of another bank [tRRD]")
     tfaw: int = _time(16, "window in which at most four activates start [tFAW]")
     trfc: int = _time(260, "refresh command to the next activate [tRFC]")
-    trefi: int = field(default=3900, metadata={"least": 0, "meaning": "banked, cycles: from refresh to refresh, 0 for none [tREFI]",
-                                               "banked": True})
+    trefi: int = field(
+        default=3900,
+        metadata={"least": 0, "meaning": "banked, cycles: from refresh to refresh, 0 for none [tREFI]", "banked": True},
+    )
     cl: int = _time(14, "read command to data [CL]")
     cwl: int = _time(4, "write command to data [CWL]")
 
@@ -97,7 +113,9 @@ class MemoryConfig:
             if not _power_of_two(getattr(self, name)):
                 raise ConfigError(f"memory.{name}: {getattr(self, name)} vs a power of two")
         if self.capacity_bytes < 2 * self.alignment:
-            raise ConfigError(f"memory.capacity_bytes: {self.capacity_bytes} vs two lines of {self.alignment} bytes or more")
+            raise ConfigError(
+                f"memory.capacity_bytes: {self.capacity_bytes} vs two lines of {self.alignment} bytes or more"
+            )
         if self.model == "banked":
             self._check_banked()
 
@@ -105,11 +123,15 @@ class MemoryConfig:
         if self.row_bytes < self.burst_bytes:
             raise ConfigError(f"memory.row_bytes: {self.row_bytes} vs burst_bytes = {self.burst_bytes} or more")
         if self.tccd < self.bl:
-            raise ConfigError(f"memory.tccd: {self.tccd} vs bl = {self.bl} or more, lest bursts overlap on the data bus")
+            raise ConfigError(
+                f"memory.tccd: {self.tccd} vs bl = {self.bl} or more, lest bursts overlap on the data bus"
+            )
         if self.queue > 32:
             raise ConfigError(f"memory.queue: {self.queue} vs an int in 1..32")
         if self.trefi and self.trefi < 2 * self.trfc:
-            raise ConfigError(f"memory.trefi: {self.trefi} vs twice trfc = {self.trfc} or more, else there is little but refresh")
+            raise ConfigError(
+                f"memory.trefi: {self.trefi} vs twice trfc = {self.trfc} or more, else there is little but refresh"
+            )
 
     @property
     def alignment(self) -> int:
@@ -137,15 +159,20 @@ class MemoryConfig:
         size = f"c{self.channels}b{self.burst_bytes}"
         if self.model == "simple":
             return f"{size}_simple_i{self.interval}l{self.latency}s{self.startup}"
-        text = " ".join(f"{entry.name}={getattr(self, entry.name)}" for entry in fields(self) if entry.metadata.get("banked"))
+        text = " ".join(
+            f"{entry.name}={getattr(self, entry.name)}" for entry in fields(self) if entry.metadata.get("banked")
+        )
         return f"{size}_banked_{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def layout(self, element_bytes: int) -> ElementLayout:
         """Layout of elements of ``element_bytes``, a power of two; ``ConfigError`` for other sizes."""
         if not _power_of_two(element_bytes):
-            raise ConfigError(f"off-chip element: {element_bytes} bytes vs a power of two",
-                              fix="choose a tile size and type whose bytes are a power of two")
+            raise ConfigError(
+                f"off-chip element: {element_bytes} bytes vs a power of two",
+                fix="choose a tile size and type whose bytes are a power of two",
+            )
         bursts = max(1, element_bytes // self.burst_bytes)
         span = min(bursts, self.channels)
-        return ElementLayout(element_bytes, bursts // span, span, self.channels // span,
-                             max(1, self.burst_bytes // element_bytes))
+        return ElementLayout(
+            element_bytes, bursts // span, span, self.channels // span, max(1, self.burst_bytes // element_bytes)
+        )

@@ -4,24 +4,53 @@ from numba import njit
 
 from ..banked import LEVEL, banked_parameters, banked_push, banked_step, banked_words
 from ..memory import (
-    ARRIVES, CALIBRATION, MISSING, PORT_BURSTS, PORT_BYTES, PORT_WINDOW, PORT_WORDS, QUEUE_WORDS, SLOT_WORDS, queue_head,
-    queue_level, queue_pop, shared_memory,
+    ARRIVES,
+    CALIBRATION,
+    MISSING,
+    PORT_BURSTS,
+    PORT_BYTES,
+    PORT_WINDOW,
+    PORT_WORDS,
+    QUEUE_WORDS,
+    SLOT_WORDS,
+    queue_head,
+    queue_level,
+    queue_pop,
+    shared_memory,
 )
 from ..network import BUSY, IDLE, MEMORY
 
 KIND = "hbm"
 
-(PORTS_N, CHANNELS, PORTS, QUEUES, WAITING, STATE, INTERVAL, LATENCY, STARTUP, BANKED, BANK_PARAMETERS, BANK_STATE, BANK_STRIDE,
- BANK_QUEUE, BEGIN) = range(15)
-# Statistics, readable in ``RunOutcome.st``: useful bytes, cycle + 1 of the first read and of the last write burst, bursts.
+(
+    PORTS_N,
+    CHANNELS,
+    PORTS,
+    QUEUES,
+    WAITING,
+    STATE,
+    INTERVAL,
+    LATENCY,
+    STARTUP,
+    BANKED,
+    BANK_PARAMETERS,
+    BANK_STATE,
+    BANK_STRIDE,
+    BANK_QUEUE,
+    BEGIN,
+) = range(15)
+# Statistics, readable in ``RunOutcome.st``: useful bytes, cycle + 1 of the first read and of the last write burst,
+# bursts.
 READ_BYTES, WRITE_BYTES, FIRST_READ, LAST_WRITE, BURSTS, LAST_ARRIVAL = range(6)
-# State of a channel: first cycle in which it takes a burst, port served last, burst within its element, start-up cycles spent,
+# State of a channel: first cycle in which it takes a burst, port served last, burst within its element, start-up
+# cycles spent,
 # bursts served.
 READY, LAST, Q, WARMED, SERVED, CHANNEL_WORDS = 0, 1, 2, 3, 4, 8
 
 
 def pack(unit, graph, build):
-    """``unit.params``: ``memory`` (MemoryConfig), ``read_ports``, ``write_ports`` (numbers, or sequences of one entry a port);
+    """``unit.params``: ``memory`` (MemoryConfig), ``read_ports``, ``write_ports`` (numbers, or sequences of one
+    entry a port);
     for benches ``start`` (cycle in which loads begin, from which refreshes are counted, 0)."""
     shared = shared_memory(graph, build)
     memory, par = shared.memory, build.par[unit.index]

@@ -4,21 +4,63 @@ import numpy as np
 from numba import njit
 
 from ..memory import (
-    ARRIVES, BASE, BURSTS, CHANNELS, COUNT0, DIMS, ELEMENTS_END, GROUPS, LIMIT, MISSING, PER_BURST, POSITION_END, QUEUE_WORDS,
-    QUEUES, SLOT_WORDS, SLOTS, SPAN, TOKEN, VALUE, WAITING, WINDOW, affine_index, affine_last, affine_step, affine_wraps,
-    pack_affine, pack_elements, queue_push, queue_room,
+    ARRIVES,
+    BASE,
+    BURSTS,
+    COUNT0,
+    DIMS,
+    ELEMENTS_END,
+    GROUPS,
+    LIMIT,
+    MISSING,
+    PER_BURST,
+    POSITION_END,
+    QUEUE_WORDS,
+    QUEUES,
+    SLOT_WORDS,
+    SLOTS,
+    SPAN,
+    TOKEN,
+    VALUE,
+    WAITING,
+    WINDOW,
+    affine_index,
+    affine_last,
+    affine_step,
+    affine_wraps,
+    pack_affine,
+    pack_elements,
+    queue_push,
+    queue_room,
 )
 from ..network import (
-    BLOCKED, BUSY, DONE, EMPTY, IDLE, MEMORY, ROWS_SHIFT, STARVED, can_pop, can_push, is_done, peek, pop, push, stop_of,
+    BLOCKED,
+    BUSY,
+    DONE,
+    EMPTY,
+    IDLE,
+    MEMORY,
+    ROWS_SHIFT,
+    STARVED,
+    can_pop,
+    can_push,
+    is_done,
+    peek,
+    pop,
+    push,
+    stop_of,
 )
 
 KIND = "load"
 
-# Parameters beyond the view and the elements: form, rows of a full tile, cycle in which a load without reference begins,
+# Parameters beyond the view and the elements: form, rows of a full tile, cycle in which a load without reference
+# begins,
 # offset of the token list (-1: the view's own) and of the control values by element (-1: none).
 REF, ROWS, BEGIN, TOKENS, VALUES = range(ELEMENTS_END, ELEMENTS_END + 5)
 # State beyond the position in the view.
-PHASE, TAKEN, HEAD, TAIL, LEVEL, SHOWN, SHOWN_TOKEN, SHOWN_VALUE, LISTED, ELEMENT = range(POSITION_END, POSITION_END + 10)
+PHASE, TAKEN, HEAD, TAIL, LEVEL, SHOWN, SHOWN_TOKEN, SHOWN_VALUE, LISTED, ELEMENT = range(
+    POSITION_END, POSITION_END + 10
+)
 VIEW, ENDING, OVER = 0, 1, 2
 
 ADDRESS_RANGE = 3

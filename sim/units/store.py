@@ -3,8 +3,29 @@
 from numba import njit
 
 from ..memory import (
-    BASE, BURSTS, CALIBRATION, CHANNELS, COUNT0, DIMS, ELEMENTS_END, GROUPS, LIMIT, PER_BURST, POSITION_END, QUEUE_WORDS, QUEUES,
-    SPAN, WAITING, affine_index, affine_last, affine_step, pack_affine, pack_elements, queue_level, queue_push, queue_room,
+    BASE,
+    BURSTS,
+    CALIBRATION,
+    CHANNELS,
+    COUNT0,
+    DIMS,
+    ELEMENTS_END,
+    GROUPS,
+    LIMIT,
+    PER_BURST,
+    POSITION_END,
+    QUEUE_WORDS,
+    QUEUES,
+    SPAN,
+    WAITING,
+    affine_index,
+    affine_last,
+    affine_step,
+    pack_affine,
+    pack_elements,
+    queue_level,
+    queue_push,
+    queue_room,
 )
 from ..network import BUSY, EMPTY, IDLE, MEMORY, STARVED, can_pop, is_done, peek, pop
 

@@ -30,15 +30,17 @@ class AffineCounter(wiring.Component):
     """
 
     def __init__(self):
-        super().__init__({
-            "cfg": In(wiring.Signature({name: Out(width) for name, width in AFFINE_REGISTERS.items()})),
-            "step": In(1),
-            "index": Out(signed(_WIDTH + 8)),
-            "wraps": Out(3),
-            "last": Out(1),
-            "hollow": Out(1),
-            "barren": Out(1),
-        })
+        super().__init__(
+            {
+                "cfg": In(wiring.Signature({name: Out(width) for name, width in AFFINE_REGISTERS.items()})),
+                "step": In(1),
+                "index": Out(signed(_WIDTH + 8)),
+                "wraps": Out(3),
+                "last": Out(1),
+                "hollow": Out(1),
+                "barren": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
@@ -55,7 +57,7 @@ class AffineCounter(wiring.Component):
             m.d.comb += [
                 used[k].eq(self.cfg.dims > k),
                 ends[k].eq(~used[k] | (rounds[k] + 1 >= counts[k])),
-                ends_to[k].eq(ends[:k + 1].all()),
+                ends_to[k].eq(ends[: k + 1].all()),
             ]
         m.d.comb += [
             self.index.eq(starts[0]),

@@ -1,10 +1,14 @@
-"""The ``banked`` timing model of a channel: banks with open rows, JEDEC-style timings, refresh, an out-of-order scheduler.
+"""The ``banked`` timing model of a channel: banks with open rows, JEDEC-style timings, refresh, an out-of-order
+scheduler.
 
 Rules, which ``sim.banked`` follows step by step:
 
-* A queue holds the bursts taken and not yet served, oldest first. Lines of a channel fill a row of a bank, then the next bank.
-* Column command: the oldest burst whose row is open and whose timers have run out. Its data come ``cl + bl`` cycles later.
-* Row command, at most one a cycle beside it, for the oldest burst that can have one; only the oldest burst of a bank asks:
+* A queue holds the bursts taken and not yet served, oldest first. Lines of a channel fill a row of a bank, then the
+next bank.
+* Column command: the oldest burst whose row is open and whose timers have run out. Its data come ``cl + bl`` cycles
+later.
+* Row command, at most one a cycle beside it, for the oldest burst that can have one; only the oldest burst of a bank
+asks:
   activate if the bank is closed, precharge if another row is open (not in the cycle of a column command to the bank).
 * Every ``trefi`` cycles a refresh is due: nothing else starts, open rows are closed together, then the refresh closes
   the channel for ``trfc`` cycles.
@@ -21,7 +25,8 @@ __all__ = ["BankedTiming"]
 
 
 class _Timer:
-    """Cycles until something is allowed: ``free`` when none are left; `after` holds it for n cycles from now, or longer."""
+    """Cycles until something is allowed: ``free`` when none are left; `after` holds it for n cycles from now, or
+    longer."""
 
     def __init__(self, name: str, longest: int):
         self.count = Signal(range(max(2, longest)), name=name)
@@ -42,7 +47,8 @@ class _Timer:
 
 
 class BankedTiming(wiring.Component):
-    """Same members as ``SimpleTiming``. ``command`` tells a bench what is done in this cycle (``column``, ``row``: 0 none,
+    """Same members as ``SimpleTiming``. ``command`` tells a bench what is done in this cycle (``column``, ``row``: 0
+    none,
     1 read / activate, 2 write / precharge, row 3 precharge all, 4 refresh; ``column_bank``, ``row_bank``)."""
 
     def __init__(self, memory: MemoryConfig, burst: data.StructLayout):
@@ -50,28 +56,56 @@ class BankedTiming(wiring.Component):
         self.burst = burst
         self.column_bits = exact_log2(memory.row_bytes // memory.burst_bytes)
         self.bank_bits = exact_log2(memory.banks)
-        super().__init__({
-            "start": In(1),
-            "req": In(stream.Signature(burst)),
-            "resp": Out(wiring.Signature({"valid": Out(1), "payload": Out(burst)})),
-            "busy": Out(1),
-            "command": Out(data.StructLayout({"column": 2, "row": 3, "column_bank": max(1, self.bank_bits),
-                                              "row_bank": max(1, self.bank_bits)})),
-        })
+        super().__init__(
+            {
+                "start": In(1),
+                "req": In(stream.Signature(burst)),
+                "resp": Out(wiring.Signature({"valid": Out(1), "payload": Out(burst)})),
+                "busy": Out(1),
+                "command": Out(
+                    data.StructLayout(
+                        {
+                            "column": 2,
+                            "row": 3,
+                            "column_bank": max(1, self.bank_bits),
+                            "row_bank": max(1, self.bank_bits),
+                        }
+                    )
+                ),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()
         c = self.memory
-        longest = max(c.trcd, c.trp, c.tras, c.trtp, c.cwl + c.bl + c.twr, c.cwl + c.bl + c.twtr, c.trrd, c.tfaw, c.trfc,
-                      c.tccd, c.cl + c.bl) + 1
+        longest = (
+            max(
+                c.trcd,
+                c.trp,
+                c.tras,
+                c.trtp,
+                c.cwl + c.bl + c.twr,
+                c.cwl + c.bl + c.twtr,
+                c.trrd,
+                c.tfaw,
+                c.trfc,
+                c.tccd,
+                c.cl + c.bl,
+            )
+            + 1
+        )
         row_bits = max(1, self.burst["line"].width - self.column_bits - self.bank_bits)
 
         # Banks.
         is_open = Signal(c.banks)
         rows = Array(Signal(row_bits, name=f"row{b}") for b in range(c.banks))
         to_activate, to_column, to_precharge = (
-            [_Timer(f"{name}{b}", longest) for b in range(c.banks)] for name in ("to_activate", "to_column", "to_precharge"))
-        to_read, to_write, to_any_activate = (_Timer(name, longest) for name in ("to_read", "to_write", "to_any_activate"))
+            [_Timer(f"{name}{b}", longest) for b in range(c.banks)]
+            for name in ("to_activate", "to_column", "to_precharge")
+        )
+        to_read, to_write, to_any_activate = (
+            _Timer(name, longest) for name in ("to_read", "to_write", "to_any_activate")
+        )
         window = [_Timer(f"activates{i}", longest) for i in range(4)]
         eldest = Signal(2)
         free = [Signal(c.banks, name=f"free_{name}") for name in ("activate", "column", "precharge")]
@@ -83,7 +117,9 @@ class BankedTiming(wiring.Component):
         entries = [Signal(self.burst, name=f"entry{i}") for i in range(c.queue)]
         bank = [Signal(max(1, self.bank_bits), name=f"bank_of{i}") for i in range(c.queue)]
         row = [Signal(row_bits, name=f"row_of{i}") for i in range(c.queue)]
-        column_ok, activate_ok, precharge_ok = (Signal(c.queue, name=n) for n in ("column_ok", "activate_ok", "precharge_ok"))
+        column_ok, activate_ok, precharge_ok = (
+            Signal(c.queue, name=n) for n in ("column_ok", "activate_ok", "precharge_ok")
+        )
         due = Signal()
         serve, served = Signal(), Signal(range(max(2, c.queue)))
         act, pre, turn = Signal(), Signal(), Signal(range(max(2, c.queue)))
@@ -93,7 +129,7 @@ class BankedTiming(wiring.Component):
             valid, opened, hit, leads = (Signal(name=f"{n}{i}") for n in ("valid", "opened", "hit", "leads"))
             place = entry.line >> self.column_bits
             m.d.comb += [
-                bank[i].eq(place[:self.bank_bits]),
+                bank[i].eq(place[: self.bank_bits]),
                 row[i].eq(place >> self.bank_bits),
                 valid.eq((level > i) & ~due),
                 opened.eq(is_open.bit_select(bank[i], 1)),
@@ -101,12 +137,23 @@ class BankedTiming(wiring.Component):
                 leads.eq(~Cat(bank[j] == bank[i] for j in range(i)).any() if i else 1),
             ]
             columns.append(valid & hit & free[1].bit_select(bank[i], 1) & Mux(entry.write, to_write.free, to_read.free))
-            activates.append(valid & leads & ~opened & free[0].bit_select(bank[i], 1) & to_any_activate.free
-                             & Array(timer.free for timer in window)[eldest])
-            precharges.append(valid & leads & opened & ~hit & free[2].bit_select(bank[i], 1)
-                              & ~(serve & (serve_bank == bank[i])))
-        m.d.comb += [column_ok.eq(Cat(columns)), activate_ok.eq(Cat(activates)), precharge_ok.eq(Cat(precharges)),
-                     serve.eq(column_ok.any())]
+            activates.append(
+                valid
+                & leads
+                & ~opened
+                & free[0].bit_select(bank[i], 1)
+                & to_any_activate.free
+                & Array(timer.free for timer in window)[eldest]
+            )
+            precharges.append(
+                valid & leads & opened & ~hit & free[2].bit_select(bank[i], 1) & ~(serve & (serve_bank == bank[i]))
+            )
+        m.d.comb += [
+            column_ok.eq(Cat(columns)),
+            activate_ok.eq(Cat(activates)),
+            precharge_ok.eq(Cat(precharges)),
+            serve.eq(column_ok.any()),
+        ]
         for i in reversed(range(c.queue)):
             with m.If(column_ok[i]):
                 m.d.comb += [served.eq(i), serve_bank.eq(bank[i])]
@@ -179,7 +226,13 @@ class BankedTiming(wiring.Component):
         m.d.comb += [
             Cat(self.resp.valid, self.resp.payload).eq(under_way[-1]),
             self.busy.eq((level != 0) | Cat(stage[0] for stage in under_way).any()),
-            self.command.eq(Cat(Mux(serve, 1 + chosen.write, 0)[:2],
-                                Mux(refresh, 4, Mux(close_all, 3, Mux(pre, 2, act)))[:3], serve_bank, row_bank)),
+            self.command.eq(
+                Cat(
+                    Mux(serve, 1 + chosen.write, 0)[:2],
+                    Mux(refresh, 4, Mux(close_all, 3, Mux(pre, 2, act)))[:3],
+                    serve_bank,
+                    row_bank,
+                )
+            ),
         ]
         return m

@@ -65,9 +65,13 @@ class Channel(wiring.Component):
         self.line_width = ceil_log2(memory.lines)
         self.slot_width = max([port.slot_width for port in reads], default=1)
         self.q_width = max([port.q_width for port in reads], default=0)
-        self.tag = data.StructLayout({
-            "port": max(1, ceil_log2(max(1, len(reads)))), "slot": self.slot_width, "q": max(1, self.q_width),
-        })
+        self.tag = data.StructLayout(
+            {
+                "port": max(1, ceil_log2(max(1, len(reads)))),
+                "slot": self.slot_width,
+                "q": max(1, self.q_width),
+            }
+        )
         self.burst = burst_layout(self.line_width, self.tag.size)
         width = 8 * memory.burst_bytes
         members = {
@@ -82,11 +86,17 @@ class Channel(wiring.Component):
             "read_any": Out(1),
             "write_any": Out(1),
         }
-        members |= {name: Out(COUNTER_WIDTH) for name in ("read_bytes", "write_bytes", "bursts", "first_read", "last_write")}
+        members |= {
+            name: Out(COUNTER_WIDTH) for name in ("read_bytes", "write_bytes", "bursts", "first_read", "last_write")
+        }
         members |= {f"read{i}": In(stream.Signature(port.request)) for i, port in enumerate(reads)}
         members |= {f"write{i}": In(stream.Signature(port.request)) for i, port in enumerate(writes)}
         if reads:
-            members |= {"resp_valid": Out(len(reads)), "resp_slot": Out(self.slot_width), "resp_q": Out(max(1, self.q_width))}
+            members |= {
+                "resp_valid": Out(len(reads)),
+                "resp_slot": Out(self.slot_width),
+                "resp_q": Out(max(1, self.q_width)),
+            }
         if writes:
             members |= {"idle": Out(len(writes))}
         super().__init__(members)
@@ -112,14 +122,14 @@ class Channel(wiring.Component):
         waiting = Signal(len(ports))
         m.d.comb += [waiting[p].eq(level != 0) for p, (level, _) in enumerate(queues)]
         if self.writes:
-            m.d.comb += self.idle.eq(~waiting[len(self.reads):])
+            m.d.comb += self.idle.eq(~waiting[len(self.reads) :])
 
         # Rotating priority: ports after the one served last come first; an element begun is finished.
         index = range(max(2, len(ports)))
         last, turn, q = Signal(index), Signal(index), Signal(range(max(2, max(p.elements.bursts for p in ports))))
         later, candidates = Signal(len(ports)), Signal(len(ports))
         m.d.comb += [
-            later.eq(waiting & (Const(-2, len(ports) + 1) << last)[:len(ports)]),
+            later.eq(waiting & (Const(-2, len(ports) + 1) << last)[: len(ports)]),
             candidates.eq(Mux(later.any(), later, waiting)),
         ]
         with m.If(q != 0):
@@ -141,16 +151,22 @@ class Channel(wiring.Component):
         with m.Switch(turn):
             for p, (port, head) in enumerate(zip(ports, heads, strict=True)):
                 with m.Case(p):
-                    m.d.comb += [line.eq(head.line + q), ends.eq(q == port.elements.bursts - 1),
-                                 useful.eq(port.elements.burst_bytes)]
+                    m.d.comb += [
+                        line.eq(head.line + q),
+                        ends.eq(q == port.elements.bursts - 1),
+                        useful.eq(port.elements.burst_bytes),
+                    ]
                     if p < len(self.reads):
                         m.d.comb += [tag["port"].eq(p), tag["slot"].eq(head.slot), tag["q"].eq(q)]
                     else:
                         share = port.elements.burst_bytes
                         m.d.comb += [
                             write.eq(1),
-                            wdata.eq(head.data.word_select(q, width) if port.elements.per_burst == 1
-                                     else head.data.replicate(port.elements.per_burst)),
+                            wdata.eq(
+                                head.data.word_select(q, width)
+                                if port.elements.per_burst == 1
+                                else head.data.replicate(port.elements.per_burst)
+                            ),
                             enable.eq(Const((1 << share) - 1) << (head.position * share)),
                         ]
         m.d.comb += [
@@ -199,11 +215,17 @@ class Channel(wiring.Component):
 
     def _count(self, m, accept, write, useful):
         with m.If(self.start):
-            m.d.sync += [getattr(self, name).eq(0) for name in ("read_bytes", "write_bytes", "bursts", "read_any", "write_any")]
+            m.d.sync += [
+                getattr(self, name).eq(0) for name in ("read_bytes", "write_bytes", "bursts", "read_any", "write_any")
+            ]
         with m.Elif(accept):
             m.d.sync += self.bursts.eq(self.bursts + 1)
             with m.If(write):
-                m.d.sync += [self.write_bytes.eq(self.write_bytes + useful), self.last_write.eq(self.cycle), self.write_any.eq(1)]
+                m.d.sync += [
+                    self.write_bytes.eq(self.write_bytes + useful),
+                    self.last_write.eq(self.cycle),
+                    self.write_any.eq(1),
+                ]
             with m.Else():
                 m.d.sync += [self.read_bytes.eq(self.read_bytes + useful), self.read_any.eq(1)]
                 with m.If(~self.read_any):

@@ -37,15 +37,19 @@ class ReadPort(wiring.Signature):
         self.slot_width = exact_log2(window)
         self.q_width = exact_log2(self.elements.bursts)
         self.request = data.StructLayout({"line": ceil_log2(memory.lines), "slot": self.slot_width})
-        self.response = wiring.Signature({
-            "valid": Out(1),
-            "slot": Out(self.slot_width),
-            # One unused bit where an element has a single burst: Verilog has no ports of width 0.
-            "q": Out(max(1, self.q_width)),
-            "data": Out(8 * memory.burst_bytes),
-        })
-        super().__init__({f"req{c}": Out(stream.Signature(self.request)) for c in range(memory.channels)}
-                         | {f"resp{c}": In(self.response) for c in range(memory.channels)})
+        self.response = wiring.Signature(
+            {
+                "valid": Out(1),
+                "slot": Out(self.slot_width),
+                # One unused bit where an element has a single burst: Verilog has no ports of width 0.
+                "q": Out(max(1, self.q_width)),
+                "data": Out(8 * memory.burst_bytes),
+            }
+        )
+        super().__init__(
+            {f"req{c}": Out(stream.Signature(self.request)) for c in range(memory.channels)}
+            | {f"resp{c}": In(self.response) for c in range(memory.channels)}
+        )
 
 
 class WritePort(wiring.Signature):
@@ -69,9 +73,13 @@ class WritePort(wiring.Signature):
         self.memory = memory
         self.elements = memory.layout(element_bytes)
         self.data_width = 8 * self.elements.burst_bytes * self.elements.bursts
-        self.request = data.StructLayout({
-            "line": ceil_log2(memory.lines),
-            "position": exact_log2(self.elements.per_burst),
-            "data": unsigned(self.data_width),
-        })
-        super().__init__({f"req{c}": Out(stream.Signature(self.request)) for c in range(memory.channels)} | {"idle": In(1)})
+        self.request = data.StructLayout(
+            {
+                "line": ceil_log2(memory.lines),
+                "position": exact_log2(self.elements.per_burst),
+                "data": unsigned(self.data_width),
+            }
+        )
+        super().__init__(
+            {f"req{c}": Out(stream.Signature(self.request)) for c in range(memory.channels)} | {"idle": In(1)}
+        )

@@ -10,7 +10,8 @@ __all__ = ["SimpleTiming", "burst_layout"]
 
 
 def burst_layout(line_width: int, tag_width: int) -> data.StructLayout:
-    """What a timing model is told of a burst: its line, whether it is a write, and a tag that comes back with the data."""
+    """What a timing model is told of a burst: its line, whether it is a write, and a tag that comes back with the
+    data."""
     return data.StructLayout({"line": line_width, "tag": tag_width, "write": 1})
 
 
@@ -28,12 +29,14 @@ class SimpleTiming(wiring.Component):
     def __init__(self, memory: MemoryConfig, burst: data.StructLayout):
         self.memory = memory
         self.burst = burst
-        super().__init__({
-            "start": In(1),
-            "req": In(stream.Signature(burst)),
-            "resp": Out(wiring.Signature({"valid": Out(1), "payload": Out(burst)})),
-            "busy": Out(1),
-        })
+        super().__init__(
+            {
+                "start": In(1),
+                "req": In(stream.Signature(burst)),
+                "resp": Out(wiring.Signature({"valid": Out(1), "payload": Out(burst)})),
+                "busy": Out(1),
+            }
+        )
 
     def elaborate(self, platform):
         m = Module()

@@ -48,6 +48,12 @@ def store_module(burst_bytes: int, lines: int) -> tuple[str, str]:
     """(name, Verilog) of the contents of a channel of ``lines`` bursts."""
     name = f"hbm_store_b{burst_bytes}x{lines}"
     width = 8 * burst_bytes
-    text = _TEMPLATE.format(name=name, address=(lines - 1).bit_length() - 1, data=width - 1, enable=burst_bytes - 1,
-                            last=lines - 1, width=width)
+    text = _TEMPLATE.format(
+        name=name,
+        address=(lines - 1).bit_length() - 1,
+        data=width - 1,
+        enable=burst_bytes - 1,
+        last=lines - 1,
+        width=width,
+    )
     return name, text

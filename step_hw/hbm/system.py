@@ -46,7 +46,9 @@ class MemorySystem(Unit):
 
     kind = "hbm"
 
-    def __init__(self, memory: MemoryConfig, read_ports: Sequence[tuple[int, int]] = (), write_ports: Sequence[int] = ()):
+    def __init__(
+        self, memory: MemoryConfig, read_ports: Sequence[tuple[int, int]] = (), write_ports: Sequence[int] = ()
+    ):
         self.memory = memory
         self.reads = [ReadPort(memory, element_bytes, window) for element_bytes, window in read_ports]
         self.writes = [WritePort(memory, element_bytes) for element_bytes in write_ports]
@@ -54,7 +56,10 @@ class MemorySystem(Unit):
         extra = {f"read{i}": In(port) for i, port in enumerate(self.reads)}
         extra |= {f"write{i}": In(port) for i, port in enumerate(self.writes)}
         extra |= {"start": In(1), "dump": In(1), "busy": Out(1)}
-        extra |= {name: Out(COUNTER_WIDTH) for name in ("cycle", "read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle")}
+        extra |= {
+            name: Out(COUNTER_WIDTH)
+            for name in ("cycle", "read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle")
+        }
         extra |= {f"bursts{c}": Out(COUNTER_WIDTH) for c in range(memory.channels)}
         super().__init__([], [], extra=extra)
 
@@ -77,14 +82,19 @@ class MemorySystem(Unit):
             self.write_bytes.eq(sum(ch["write_bytes"] for ch in channels)),
         ]
         m.d.comb += [getattr(self, f"bursts{c}").eq(ch["bursts"]) for c, ch in enumerate(channels)]
-        m.d.comb += [port.idle.eq(Cat(ch["idle"][i] for ch in channels).all())
-                     for i, port in enumerate(getattr(self, f"write{i}") for i in range(len(self.writes)))]
+        m.d.comb += [
+            port.idle.eq(Cat(ch["idle"][i] for ch in channels).all())
+            for i, port in enumerate(getattr(self, f"write{i}") for i in range(len(self.writes)))
+        ]
         first = last = Signal(COUNTER_WIDTH, name="none", init=-1)
         for c, ch in enumerate(channels):
             earliest, latest = Signal(COUNTER_WIDTH, name=f"earliest{c}"), Signal(COUNTER_WIDTH, name=f"latest{c}")
             sooner = ch["read_any"] & (ch["first_read"] < first)
             later = ch["write_any"] & ((last == last.all().replicate(COUNTER_WIDTH)) | (ch["last_write"] > last))
-            m.d.comb += [earliest.eq(Mux(sooner, ch["first_read"], first)), latest.eq(Mux(later, ch["last_write"], last))]
+            m.d.comb += [
+                earliest.eq(Mux(sooner, ch["first_read"], first)),
+                latest.eq(Mux(later, ch["last_write"], last)),
+            ]
             first, last = earliest, latest
         m.d.comb += [self.first_read_cycle.eq(first), self.last_write_cycle.eq(last)]
         return m
@@ -93,11 +103,20 @@ class MemorySystem(Unit):
         """Instances of channel ``c`` and of its contents; returns its outputs by name."""
         memory = self.memory
         wires: dict[str, Signal] = {}
-        ports: dict[str, object] = {"i_clk": ClockSignal(), "i_rst": ResetSignal(), "i_start": self.start, "i_cycle": self.cycle}
+        ports: dict[str, object] = {
+            "i_clk": ClockSignal(),
+            "i_rst": ResetSignal(),
+            "i_start": self.start,
+            "i_cycle": self.cycle,
+        }
         requests = [f"read{i}" for i in range(len(self.reads))] + [f"write{i}" for i in range(len(self.writes))]
         for name in requests:
             request = getattr(getattr(self, name), f"req{c}")
-            ports |= {f"i_{name}__valid": request.valid, f"i_{name}__payload": request.payload, f"o_{name}__ready": request.ready}
+            ports |= {
+                f"i_{name}__valid": request.valid,
+                f"i_{name}__payload": request.payload,
+                f"o_{name}__ready": request.ready,
+            }
         for path, member, _ in self.channel.signature.flatten(self.channel):
             name = "__".join(map(str, path))
             if member.flow == Out and path[0] not in requests:
@@ -108,12 +127,22 @@ class MemorySystem(Unit):
         contents = Signal(8 * memory.burst_bytes, name=f"channel{c}_read_data")
         name, _ = store_module(memory.burst_bytes, memory.lines)
         m.submodules[f"store{c}"] = Instance(
-            name, p_CHANNEL=c, i_clk=ClockSignal(), i_dump=self.dump, o_read_data=contents,
-            **{f"i_{part}": wires[f"store_{part}"]
-               for part in ("read_enable", "read_line", "write_enable", "write_line", "write_data")},
+            name,
+            p_CHANNEL=c,
+            i_clk=ClockSignal(),
+            i_dump=self.dump,
+            o_read_data=contents,
+            **{
+                f"i_{part}": wires[f"store_{part}"]
+                for part in ("read_enable", "read_line", "write_enable", "write_line", "write_data")
+            },
         )
         for i, port in enumerate(self.reads):
             resp = getattr(getattr(self, f"read{i}"), f"resp{c}")
-            m.d.comb += [resp.valid.eq(wires["resp_valid"][i]), resp.slot.eq(wires["resp_slot"]),
-                         resp.q.eq(wires["resp_q"]), resp.data.eq(contents)]
+            m.d.comb += [
+                resp.valid.eq(wires["resp_valid"][i]),
+                resp.slot.eq(wires["resp_slot"]),
+                resp.q.eq(wires["resp_q"]),
+                resp.data.eq(contents),
+            ]
         return wires

@@ -23,7 +23,9 @@ class Input(Load):
 
     kind = "input"
 
-    def __init__(self, layout: BeatLayout, *, memory: MemoryConfig, element_bytes: int, window: int = 64, tokens: int = 256):
+    def __init__(
+        self, layout: BeatLayout, *, memory: MemoryConfig, element_bytes: int, window: int = 64, tokens: int = 256
+    ):
         if tokens < 2:
             raise ValueError(f"an input unit's token memory holds at least 2 tokens, not {tokens}")
         super().__init__(layout, memory=memory, element_bytes=element_bytes, window=window, tokens=tokens)

@@ -19,7 +19,8 @@ __all__ = ["Load"]
 
 
 class _Token(NamedTuple):
-    """Token that the generator makes. Signals of their own: Icarus loops for ever where two processes write parts of one."""
+    """Token that the generator makes. Signals of their own: Icarus loops for ever where two processes write parts of
+    one."""
 
     stop: Signal
     empty: Signal
@@ -29,8 +30,10 @@ class _Token(NamedTuple):
 class Load(Unit):
     """Hardware of ``step_lang.ops.linear_offchip_load``: address generator and reorder window.
 
-    The generator makes one token a cycle (an element, a bare stop or done), asks every channel of the element for its bursts
-    and gives the token the next slot of the window; bursts land in their slot in any order; tokens leave in order when whole.
+    The generator makes one token a cycle (an element, a bare stop or done), asks every channel of the element for
+    its bursts
+    and gives the token the next slot of the window; bursts land in their slot in any order; tokens leave in order
+    when whole.
 
     Parameters
     ----------
@@ -54,12 +57,22 @@ class Load(Unit):
 
     kind = "load"
 
-    def __init__(self, layout: BeatLayout, *, memory: MemoryConfig, element_bytes: int, window: int = 64,
-                 reference: BeatLayout | None = None, tokens: int = 0):
+    def __init__(
+        self,
+        layout: BeatLayout,
+        *,
+        memory: MemoryConfig,
+        element_bytes: int,
+        window: int = 64,
+        reference: BeatLayout | None = None,
+        tokens: int = 0,
+    ):
         if layout.data_width > 8 * element_bytes:
             raise ValueError(f"{element_bytes} bytes in memory are too few for {layout.data_width} data bits")
         if tokens & (tokens - 1) or (tokens and reference is not None):
-            raise ValueError(f"a token memory holds a power of two of tokens and needs a load without reference, not {tokens}")
+            raise ValueError(
+                f"a token memory holds a power of two of tokens and needs a load without reference, not {tokens}"
+            )
         self.layout = layout
         self.memory = memory
         self.port = ReadPort(memory, element_bytes, window)
@@ -87,14 +100,20 @@ class Load(Unit):
         m = Module()
         elements = self.port.elements
         group_bits, share_bits = exact_log2(elements.groups), exact_log2(elements.per_burst)
-        token_layout = data.StructLayout({
-            "stop": STOP_WIDTH, "empty": 1, "done": 1, "share": share_bits, "group": group_bits,
-        })
+        token_layout = data.StructLayout(
+            {
+                "stop": STOP_WIDTH,
+                "empty": 1,
+                "done": 1,
+                "share": share_bits,
+                "group": group_bits,
+            }
+        )
         error = Signal(4)
         have, advance = Signal(), Signal()  # a token is to be made; it is made
         tok = _Token(Signal(STOP_WIDTH, name="tok_stop"), Signal(name="tok_empty"), Signal(name="tok_done"))
         index, group = Signal(40), Signal(max(1, group_bits))
-        m.d.comb += [self.error.eq(error), group.eq(index[share_bits:share_bits + group_bits])]
+        m.d.comb += [self.error.eq(error), group.eq(index[share_bits : share_bits + group_bits])]
         (self._with_reference if self.reference is not None else self._without_reference)(m, have, advance, tok, index)
 
         # Requests: to every channel of the element, each as soon as it has room.
@@ -107,7 +126,10 @@ class Load(Unit):
             outside.eq(index >= self.cfg.limit),  # a negative index is a large one
             offered.eq(have & (level != self.window) & (error == 0)),
             targets.eq(Mux(tok.empty | outside, 0, self._targets(group))),
-            line.eq((self.cfg.base >> exact_log2(self.memory.alignment)) + (index >> (group_bits + share_bits)) * elements.bursts),
+            line.eq(
+                (self.cfg.base >> exact_log2(self.memory.alignment))
+                + (index >> (group_bits + share_bits)) * elements.bursts
+            ),
         ]
         for c in range(self.memory.channels):
             req = getattr(self.mem, f"req{c}")
@@ -129,8 +151,11 @@ class Load(Unit):
         first = Signal(token_layout)
         whole, leaves = Signal(), Signal()
         m.d.comb += [
-            token_write.addr.eq(tail), token_write.data.eq(made), token_write.en.eq(advance),
-            token_read.addr.eq(head), first.eq(token_read.data),
+            token_write.addr.eq(tail),
+            token_write.data.eq(made),
+            token_write.en.eq(advance),
+            token_read.addr.eq(head),
+            first.eq(token_read.data),
         ]
         m.d.sync += level.eq(level + advance - leaves)
         with m.If(advance):
@@ -148,14 +173,20 @@ class Load(Unit):
         # Output register: the banks' read registers hold the data, these the token.
         o = self.out0
         shown = Signal(token_layout)
-        element = Array(self._gather(banks, g) for g in range(elements.groups))[shown.group] if group_bits else self._gather(banks, 0)
+        element = (
+            Array(self._gather(banks, g) for g in range(elements.groups))[shown.group]
+            if group_bits
+            else self._gather(banks, 0)
+        )
         if share_bits:
             element = element.word_select(shown.share, 8 * elements.element_bytes)
         m.d.comb += [
             leaves.eq(whole & (~o.valid | o.ready)),
-            o.payload.data.eq(Mux(shown.empty, 0, element[:self.layout.data_width])),
+            o.payload.data.eq(Mux(shown.empty, 0, element[: self.layout.data_width])),
             o.payload.rows.eq(Mux(shown.empty, 0, self.layout.max_rows)),
-            o.payload.stop.eq(shown.stop), o.payload.empty.eq(shown.empty), o.payload.done.eq(shown.done),
+            o.payload.stop.eq(shown.stop),
+            o.payload.empty.eq(shown.empty),
+            o.payload.done.eq(shown.done),
             self.state.eq(Cat(have, level != 0, o.valid)),
         ]
         with m.If(leaves):
@@ -187,8 +218,11 @@ class Load(Unit):
             m.submodules[f"bank{c}_{q}"] = bank = Memory(shape=8 * self.memory.burst_bytes, depth=self.window, init=[])
             write, read = bank.write_port(), bank.read_port()
             m.d.comb += [
-                write.addr.eq(resp.slot), write.data.eq(resp.data), write.en.eq(resp.valid & (resp.q[:q_bits] == q)),
-                read.addr.eq(head), read.en.eq(leaves),
+                write.addr.eq(resp.slot),
+                write.data.eq(resp.data),
+                write.en.eq(resp.valid & (resp.q[:q_bits] == q)),
+                read.addr.eq(head),
+                read.en.eq(leaves),
             ]
             out.append(read.data)
         return out
@@ -249,8 +283,12 @@ class Load(Unit):
                     m.next = "IDLE"
             if self.tokens:
                 with m.State("LISTED"):
-                    m.d.comb += [have.eq(1), index.eq(element), *(part.eq(given) for part, given in zip(tok, entry, strict=True)),
-                                 step_list.eq(advance)]
+                    m.d.comb += [
+                        have.eq(1),
+                        index.eq(element),
+                        *(part.eq(given) for part, given in zip(tok, entry, strict=True)),
+                        step_list.eq(advance),
+                    ]
                     with m.If(advance & tok.done):
                         m.next = "IDLE"
 
@@ -261,10 +299,14 @@ class Load(Unit):
         position, element = Signal(range(self.tokens)), Signal(32)
         entry = _Token(read.data[:STOP_WIDTH], read.data[STOP_WIDTH], read.data[STOP_WIDTH + 1])
         m.d.comb += [
-            write.en.eq(self.token_write), write.addr.eq(self.token_address), write.data.eq(self.token_data),
+            write.en.eq(self.token_write),
+            write.addr.eq(self.token_address),
+            write.data.eq(self.token_data),
             read.addr.eq(position),
         ]
         with m.If(advance):
-            m.d.sync += [position.eq(Mux(entry.done, 0, position + 1)),
-                         element.eq(Mux(entry.done, 0, element + (entry.empty == 0)))]
+            m.d.sync += [
+                position.eq(Mux(entry.done, 0, position + 1)),
+                element.eq(Mux(entry.done, 0, element + (entry.empty == 0))),
+            ]
         return entry, element

@@ -47,8 +47,13 @@ class Store(Unit):
         self.layout = layout
         self.memory = memory
         self.port = WritePort(memory, element_bytes)
-        super().__init__([layout], [], cfg={"base": 32, "limit": 32} | AFFINE_REGISTERS, state_width=2,
-                         extra={"mem": Out(self.port), "finished": Out(1)})
+        super().__init__(
+            [layout],
+            [],
+            cfg={"base": 32, "limit": 32} | AFFINE_REGISTERS,
+            state_width=2,
+            extra={"mem": Out(self.port), "finished": Out(1)},
+        )
 
     @property
     def module_name(self) -> str:
@@ -72,7 +77,9 @@ class Store(Unit):
             self.state.eq(Cat(full, ended)),
             index.eq(counter.index),
             group.eq((index >> share_bits)[:group_bits]),
-            line.eq((self.cfg.base >> exact_log2(self.memory.alignment)) + (index >> (group_bits + share_bits)) * bursts),
+            line.eq(
+                (self.cfg.base >> exact_log2(self.memory.alignment)) + (index >> (group_bits + share_bits)) * bursts
+            ),
             element.eq(i.valid & ~i.payload.empty & (error == 0)),
             overflow.eq(full | counter.barren | counter.hollow),
             outside.eq(index >= self.cfg.limit),  # a negative index is a large one

@@ -68,7 +68,8 @@ def explain(design: Design, run: RtlRun, prediction: Prediction, tensors: Mappin
     found.sort(key=lambda d: (d.cycle, d.index))
     total = sum(len(run.native.of_link(link.index)) for link in design.graph.links)
     if not found:
-        return Explanation([], f"RTL and model agree: {total} beats on {len(design.graph.links)} links, each in the same cycle")
+        links = f"{len(design.graph.links)} link{'' if len(design.graph.links) == 1 else 's'}"
+        return Explanation([], f"RTL and model agree: {total} beats on {links}, each in the same cycle")
     first = found[0]
     link = design.graph.links[first.index]
     lines = [f"RTL and model part on {len(found)} of {len(design.graph.links)} links; first on link '{first.link}', beat {first.beat}: "

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from .options import config_options, configuration, console, json_option, show, step, write_json
+from .options import config_options, configuration, console, json_option, show, step, titled, write_json
 
 __all__ = ["calibrate"]
 
@@ -32,10 +32,10 @@ def calibrate(output: Path, config: Path | None, overrides: tuple[str, ...], jso
         "hardware": result.hardware, "constants": result.constants, "file": str(output),
         "fitted": [vars(row) | {"error": row.error} for row in result.fitted],
         "held_out": [vars(row) | {"error": row.error} for row in result.held_out], **summary(result.held_out)})
-    table = Table(title=f"calibration of T = {hw.tile}", title_justify="left", box=None, padding=(0, 2))
+    table = Table(box=None, padding=(0, 2))
     for column in ("program", "RTL cycles", "model cycles", "error", ""):
         table.add_column(column, justify="right" if "cycles" in column or column == "error" else "left")
     for note, rows in (("fitted", result.fitted), ("held out", result.held_out)):
         for row in rows:
             table.add_row(row.name, f"{row.rtl_cycles:,}", f"{row.model_cycles:,}", f"{row.error:+.2%}", note)
-    show(table, "constants: " + ", ".join(f"{name} = {value}" for name, value in result.constants.items()), f"written to {output}")
+    show(titled(f"calibration of T = {hw.tile}", table), "constants: " + ", ".join(f"{name} = {value}" for name, value in result.constants.items()), f"written to {output}")

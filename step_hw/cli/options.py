@@ -11,8 +11,9 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
+from rich.console import Console, Group
 from rich.table import Table
+from rich.text import Text
 
 from step_hw.design import Design
 from step_lang.errors import BuildError, ConfigError, TensorError
@@ -23,7 +24,7 @@ from .program_file import ProgramFile, parse_settings, parse_value
 
 __all__ = [
     "calibration_constants", "calibration_option", "config_options", "configuration", "console", "design_of", "json_option",
-    "load_tensors", "make_directory", "program_options", "seed_option", "show", "simulator_option", "step", "table_of", "whole_file",
+    "load_tensors", "make_directory", "program_options", "seed_option", "show", "simulator_option", "step", "table_of", "titled", "whole_file",
     "write_json", "write_pictures",
 ]
 
@@ -197,11 +198,16 @@ def step(what: str):
         yield
 
 
-def table_of(title: str, rows: Sequence[tuple[str, str]]) -> Table:
-    """A two-column table."""
-    table = Table(title=title, title_justify="left", show_header=False, box=None, padding=(0, 2))
+def table_of(title: str, rows: Sequence[tuple[str, str]]) -> Group:
+    """A title over two columns."""
+    table = Table(show_header=False, box=None, padding=(0, 2))
     table.add_column(style="bold")
     table.add_column()
     for name, value in rows:
         table.add_row(name, value)
-    return table
+    return titled(title, table)
+
+
+def titled(title: str, table: Table) -> Group:
+    """``table`` under a line that its width does not break."""
+    return Group(Text(title, style="italic"), table)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
+from rich.console import Group
 from rich.table import Table
 
 from step_lang.roofline import roofline
@@ -19,6 +20,7 @@ from .options import (
     show,
     step,
     table_of,
+    titled,
     write_json,
 )
 
@@ -61,13 +63,13 @@ def simulate(program: str, settings: tuple[str, ...], config: Path | None, overr
         show(stall_table(result.stalls, result.total_cycles))
 
 
-def stall_table(stalls: dict[str, dict[str, int]], total: int) -> Table:
+def stall_table(stalls: dict[str, dict[str, int]], total: int) -> Group:
     """Share of cycles that each unit was busy, starved of input, blocked by its output or waiting for memory."""
-    table = Table(title="where each unit's cycles went", title_justify="left", box=None, padding=(0, 2))
+    table = Table(box=None, padding=(0, 2))
     names = list(next(iter(stalls.values()), {}))
     table.add_column("unit")
     for name in names:
         table.add_column(name, justify="right")
     for unit, counts in stalls.items():
         table.add_row(unit, *(f"{counts[name] / max(total, 1):.1%}" for name in names))
-    return table
+    return titled("where each unit's cycles went", table)

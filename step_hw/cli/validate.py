@@ -32,6 +32,7 @@ from .options import (
     show,
     simulator_option,
     step,
+    titled,
     whole_file,
     write_json,
 )
@@ -184,7 +185,7 @@ def _count(n: int, what: str) -> str:
 
 
 def _print(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
-    table = Table(title="model against RTL", title_justify="left", box=None, padding=(0, 2))
+    table = Table(box=None, padding=(0, 2))
     for column in ("parameters", "RTL cycles", "model", "error", "roofline", "off-chip bytes", "bit-exact"):
         table.add_column(column, justify="left" if column in ("parameters", "bit-exact") else "right")
     for row in rows:
@@ -192,7 +193,7 @@ def _print(rows: list[dict[str, Any]], totals: dict[str, Any]) -> None:
                       f"{row['error']:+.2%}", f"{row['roofline_efficiency']:.1%}",
                       f"{row['offchip_read_bytes'] + row['offchip_write_bytes']:,}{'' if row['traffic_exact'] else ' (!)'}",
                       "yes" if row["bit_exact"] else f"NO: {row['differences'][0]}")
-    show(table,
+    show(titled("model against RTL", table),
          f"model: Pearson {totals['pearson']:.6f}, mean abs error {totals['mape']:.3%}, worst {totals['max_error']:.3%}",
          f"roofline / RTL: geometric mean {totals['roofline_geomean']:.3f}, worst {totals['roofline_worst']:.3f}",
          f"time: RTL {totals['simulation_seconds']:.1f} s, model {totals['model_seconds']:.2f} s, all {totals['wall_seconds']:.0f} s")

@@ -1,0 +1,249 @@
+"""What each command does when all is well: files, JSON names, tables."""
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from examples.data import random_tensors
+from step_hw.cli import COMMANDS
+from step_hw.cli.program_file import ProgramFile
+from step_hw.tests.command import T4, environment, step_hw
+from step_lang.hwconfig import HardwareConfig
+
+BYTES = 2 * 4 * 16 * 2  # of the copied tensor, rows x cols tiles of 16 bf16
+
+
+def digest(directory: Path) -> dict[str, str]:
+    return {str(p.relative_to(directory)): hashlib.sha256(p.read_bytes()).hexdigest()
+            for p in sorted(directory.rglob("*")) if p.is_file()}
+
+
+def rows_of(table: str) -> dict[str, str]:
+    """Rows of a two-column table by their first column."""
+    return {line.split("  ")[1]: line.strip().split("  ", 1)[1].strip() for line in table.splitlines() if line.startswith("  ")}
+
+
+# Help
+
+
+def test_without_arguments_shows_help():
+    outcome = step_hw()
+    assert outcome.code == 0
+    for name in COMMANDS:
+        assert f"\n  {name} " in outcome.out
+
+
+def test_help_is_whole():
+    """No summary is cut, every option says what it does."""
+    assert "..." not in step_hw("-h").out.split("Commands:")[1]
+    for name in COMMANDS:
+        outcome = step_hw(name, "--help")
+        assert outcome.code == 0 and outcome.out.startswith(f"Usage: step-hw {name} ")
+        for option in re.findall(r"^  (-[^\n]*)\n(?=  -|$)", outcome.out, re.M):
+            assert "  " in option, f"{name}: {option} has no help"
+
+
+def test_version():
+    assert re.fullmatch(r"step-hw(, not installed| \d+\.\d+.*)\n", step_hw("--version").out)
+
+
+# generate
+
+
+def test_generate_writes_everything(copy, tmp_path):
+    outcome = step_hw("generate", copy, *T4, "-o", tmp_path / "out", "--json", tmp_path / "facts.json")
+    assert outcome.code == 0, outcome.err
+    facts = json.loads((tmp_path / "facts.json").read_text())
+    assert (facts["program"], facts["tile"], facts["warnings"]) == ("copy", 4, [])
+    files = digest(tmp_path / "out")
+    assert {str(tmp_path / "out" / name) for name in files} == set(facts["files"])
+    assert {"manifest.json", "registers.txt", "hw.toml", "program.svg", "lowered.svg", "verilog/files.f"} <= set(files)
+    listed = (tmp_path / "out/verilog/files.f").read_text().split()
+    assert {f"verilog/{name}" for name in listed} == {name for name in files if name.endswith(".v")}
+    assert sum((tmp_path / "out/verilog" / name).read_text().count("\n") for name in listed) == facts["verilog_lines"]
+    assert HardwareConfig.load(tmp_path / "out/hw.toml") == HardwareConfig(tile=4)
+    assert rows_of(outcome.out)["units / links"] == f"{facts['units']} / {facts['links']}"
+
+
+def test_generate_is_deterministic(copy, tmp_path):
+    """Same bytes again, and with other hash seeds."""
+    assert step_hw("generate", copy, *T4, "-o", tmp_path / "0").code == 0
+    wanted = digest(tmp_path / "0")
+    assert len(wanted) > 6
+    for seed in ("1", "2"):
+        subprocess.run([sys.executable, "-m", "step_hw", "generate", copy, *T4, "-o", tmp_path / seed], check=True,
+                       env=environment(PYTHONHASHSEED=seed), cwd=tmp_path, capture_output=True)
+        assert digest(tmp_path / seed) == wanted
+
+
+def test_sizes_change_registers_not_verilog(copy, tmp_path):
+    for rows in (1, 4):
+        assert step_hw("generate", copy, *T4, "--set", f"rows={rows}", "-o", tmp_path / str(rows)).code == 0
+    few, many = digest(tmp_path / "1"), digest(tmp_path / "4")
+    differing = {name for name in few if few[name] != many[name]}
+    assert few.keys() == many.keys()
+    assert "registers.txt" in differing
+    assert not any(name.startswith("verilog/") for name in differing)
+
+
+# simulate
+
+
+def test_simulate(copy, tmp_path):
+    outcome = step_hw("simulate", copy, *T4, "--json", tmp_path / "p.json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads((tmp_path / "p.json").read_text())
+    assert (found["offchip_read_bytes"], found["offchip_write_bytes"], found["flops"]) == (BYTES, BYTES, 0)
+    assert found["symbolic_offchip_bytes"] == 2 * BYTES
+    assert found["onchip_bytes"] == 2 * 2 * 32  # SPEC section 5: twice a tile for each off-chip operator
+    assert found["beats"] == {"load_x": 9}  # 8 tiles and done
+    assert 0 < found["roofline_cycles"] < found["cycles"] < found["total_cycles"]
+    for counts in found["stalls"].values():
+        assert sum(counts.values()) == found["total_cycles"]
+    assert rows_of(outcome.out)["cycles"].startswith(f"{found['cycles']} ")
+    assert "where each unit's cycles went" in outcome.out
+    assert "where each unit" not in step_hw("simulate", copy, *T4, "--no-stalls").out
+
+
+def test_simulate_with_sizes_known_at_run_time(tmp_path):
+    path = tmp_path / "dynamic.py"
+    path.write_text("""
+from step_lang import Program, bf16, dynamic, ops, scalar, u32
+
+def build(t: int = 4):
+    with Program("gather") as p:
+        ref = ops.input_stream("ref", scalar(u32), (dynamic("n"),))
+        x = p.tensor("x", (t, t), bf16)
+        ops.linear_offchip_store(ops.linear_offchip_load(x, (t, t), ref=ref, name="load_x"), p.tensor("y", (8 * t, t), bf16))
+    return p
+
+def streams(program, seed=0):
+    return {"ref": [seed] * (3 + seed)}
+""")
+    for seed in (0, 2):
+        outcome = step_hw("simulate", path, *T4, "--seed", seed, "--json", tmp_path / "p.json")
+        assert outcome.code == 0, outcome.err
+        found = json.loads((tmp_path / "p.json").read_text())
+        reads = (3 + seed) * (32 + 4)
+        assert (found["offchip_read_bytes"], found["symbolic_offchip_bytes"]) == (reads, reads + (3 + seed) * 32)
+
+
+def test_piped_lines_are_not_broken(copy):
+    """Output is as wide as it needs to be, whatever rich takes for the width of a pipe."""
+    done = subprocess.run([sys.executable, "-m", "step_hw", "simulate", copy, *T4], env=environment(COLUMNS="40"),
+                          capture_output=True, text=True, check=True)
+    assert "copy on T = 4, predicted from the units' stated timing (no calibration file)\n" in done.stdout
+    assert not any(line.endswith(" ") for line in done.stdout.splitlines())
+
+
+# cosim
+
+
+def test_cosim(copy, tmp_path):
+    outcome = step_hw("cosim", copy, *T4, "-o", tmp_path / "out", "--seed", 3)
+    assert outcome.code == 0, outcome.err
+    found = json.loads((tmp_path / "out/result.json").read_text())
+    assert found["bit_exact"] is True and found["differences"] == [] and found["traffic_exact"] is True
+    assert (found["offchip_read_bytes"], found["offchip_write_bytes"]) == (BYTES, BYTES)
+    assert found["cycles"] == found["model_cycles"] and found["error"] == 0
+    assert found["flops"] == 0 and found["onchip_bytes"] == 128
+    assert 0 < found["simulation_seconds"] < found["wall_seconds"]
+    rows = rows_of(outcome.out)
+    assert rows["cycles"].startswith(f"{found['cycles']} ") and rows["bit-exact"].startswith("yes")
+    file = ProgramFile.open(copy)
+    stored = np.load(tmp_path / "out/y.npy")
+    assert (stored == random_tensors(file.build(), 3)["x"].view(np.uint16)).all()
+
+
+def test_cosim_of_a_given_tensor(copy, tmp_path):
+    x = np.arange(8 * 16, dtype=np.uint16).reshape(8, 16)
+    np.save(tmp_path / "x.npy", x)
+    outcome = step_hw("cosim", copy, *T4, "-o", tmp_path / "out", "--tensor", f"x={tmp_path / 'x.npy'}",
+                      "--json", tmp_path / "r.json")
+    assert outcome.code == 0, outcome.err
+    assert (np.load(tmp_path / "out/y.npy") == x).all()
+    assert json.loads((tmp_path / "r.json").read_text())["bit_exact"] is True
+
+
+def test_icarus_agrees_with_verilator(copy, tmp_path, both_simulators):
+    for simulator in both_simulators:
+        outcome = step_hw("cosim", copy, *T4, "-o", tmp_path / simulator, "--simulator", simulator)
+        assert outcome.code == 0, outcome.err
+    results = [json.loads((tmp_path / s / "result.json").read_text()) for s in both_simulators]
+    for result in results:
+        for name in ("simulator", "simulation_seconds", "model_seconds", "wall_seconds"):
+            result.pop(name)
+    assert results[0] == results[1]
+
+
+# validate
+
+
+def test_validate_sweep(copy, tmp_path):
+    out = tmp_path / "out"
+    outcome = step_hw("validate", copy, *T4, "-o", out, "--sweep", "sizes", "--explain")
+    assert outcome.code == 0, outcome.err
+    found = json.loads((out / "validate.json").read_text())
+    assert [row["parameters"] for row in found["rows"]] == [{"rows": 1}, {"rows": 2}, {"rows": 4}]
+    for row in found["rows"]:
+        assert row["rtl_cycles"] == row["model_cycles"] > 0 and row["error"] == 0
+        assert row["bit_exact"] and row["traffic_exact"]
+        assert row["offchip_read_bytes"] == row["parameters"]["rows"] * 4 * 32
+    assert (found["pearson"], found["mape"], found["max_error"]) == (pytest.approx(1.0), 0, 0)
+    written = [json.loads(line) for line in (out / "rows.jsonl").read_text().splitlines()]
+    assert sorted(written, key=lambda row: row["parameters"]["rows"]) == found["rows"]
+    assert "<svg" in (out / "validate.svg").read_text()
+    for row in found["rows"]:
+        beats = row["parameters"]["rows"] * 4 + 1
+        assert (f"rows={row['parameters']['rows']}: RTL and model agree: {beats} beats on 1 link, "
+                "each in the same cycle") in outcome.out
+    assert "3 configurations, 1 netlist;" in outcome.err
+
+
+def test_validate_finds_the_wrong_constant(copy, tmp_path):
+    """A model told that reads take three cycles more parts from RTL at the first loaded beat, and is said to."""
+    from sim.calibration import Calibration
+    from sim.memory import CALIBRATION
+
+    wrong = tmp_path / "wrong.toml"
+    Calibration(HardwareConfig(tile=4).digest(), dict(CALIBRATION) | {"hbm.read_overhead": 3}).save(wrong)
+    outcome = step_hw("validate", copy, *T4, "-o", tmp_path / "out", "--calibration", wrong, "--explain")
+    assert outcome.code == 0, outcome.err
+    row = json.loads((tmp_path / "out/validate.json").read_text())["rows"][0]
+    assert row["bit_exact"] and row["model_cycles"] - row["rtl_cycles"] == 3
+    said = re.search(r"part on 1 of 1 links; first on link 'load_x', beat 0: RTL moves it in cycle (\d+), model moves it in "
+                     r"cycle (\d+)", outcome.out)
+    assert said and int(said[2]) - int(said[1]) == 3
+    assert "<-- first difference" in outcome.out
+    assert re.search(r"load_x \(load, .*program.py:\d+.*\): RTL state 0x[0-9a-f]+; model", outcome.out)
+    assert "store_y (store, " in outcome.out
+
+
+# calibrate
+
+
+def test_calibrate(tmp_path, copy):
+    from rtl_tests.microbenchmarks import FITTED, HELD_OUT
+    from sim.calibration import Calibration
+
+    texts = []
+    for name in ("a.toml", "b.toml"):
+        outcome = step_hw("calibrate", tmp_path / name, *T4, "--json", tmp_path / "c.json")
+        assert outcome.code == 0, outcome.err
+        texts.append((tmp_path / name).read_bytes())
+    assert texts[0] == texts[1]
+    hw = HardwareConfig(tile=4)
+    loaded = Calibration.load(tmp_path / "a.toml", hw)
+    assert loaded.constants == {"hbm.read_overhead": 0, "hbm.write_overhead": 0}
+    assert [row.name for row in loaded.fitted] == [bench.name for bench in FITTED]
+    assert [row.name for row in loaded.held_out] == [bench.name for bench in HELD_OUT]
+    found = json.loads((tmp_path / "c.json").read_text())
+    assert found["max_error"] <= 0.02 and found["constants"] == loaded.constants
+    simulated = step_hw("simulate", copy, *T4, "--calibration", tmp_path / "a.toml")
+    assert simulated.code == 0 and f"from calibration {tmp_path / 'a.toml'}" in simulated.out

@@ -91,7 +91,8 @@ def flat_map(fn: Function, stream: Stream, *, compute_bw: int | None = None, nam
 
     The last element made of one with stop s carries ``b + s``. An element of which nothing is made leaves a bare
     ``S_{b+s}`` if s > 0, nothing otherwise; where b = 0 and an element without stop precedes that, the stop is that
-    element's. A bare stop s becomes ``S_{b+s}``. ``compute_bw`` in FLOPs/cycle (None: the hardware's default). Raises
-    `UnknownFunction`, `TypeMismatch`.
+    element's. (Where b > 0 that bare stop is an empty level-1 vector, which behind others of the same vector does not
+    fit the shape and is a `ShapeMismatch` at run time.) A bare stop s becomes ``S_{b+s}``. ``compute_bw`` in
+    FLOPs/cycle (None: the hardware's default). Raises `UnknownFunction`, `TypeMismatch`.
     """
     return FlatMap(fn, stream, compute_bw, name).output

@@ -126,7 +126,9 @@ class ProgramFile:
         """What a function of the file returns; what it raises becomes a `ProgramError` with the file's line."""
         try:
             return function(*arguments, **named)
-        except StepError:
+        except StepError as error:
+            if error.source is None:  # a function's mistake, which knows no operator
+                error.source = _line_in(error, self.path)
             raise
         except (Exception, SystemExit) as error:
             raise ProgramError(f"{function.__name__}() of {self.path.name} fails: {type(error).__name__}: {error}",

@@ -173,6 +173,7 @@ def test_input_streams_on_rtl():
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("module, sizes", [(swiglu, (8, 16, 16, 4, 8)), (softmax, (8, 8, 4))], ids=["swiglu", "softmax"])
+@pytest.mark.parametrize("module, sizes", [(swiglu, (8, 16, 16, 4, 8)), (softmax, (8, 8, 4))],
+                         ids=["swiglu", "softmax"])
 def test_examples_on_rtl(module, sizes):
     rtl(module.build(*sizes), module)

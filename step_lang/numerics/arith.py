@@ -3,7 +3,7 @@
 Floating point: IEEE 754 with subnormals, round to nearest even, and one canonical NaN. Integers wrap. Both operands
 and the result share one dtype and broadcast as `numpy` does.
 
-Twins: `step_hw/cells/bf16_mul.py`, `float_add.py`, `maximum.py`, `bf16_div.py`.
+Twins: `step_hw/cells/float_mul.py`, `float_add.py`, `maximum.py`, `bf16_div.py`.
 """
 
 from __future__ import annotations

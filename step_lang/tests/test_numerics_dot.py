@@ -11,6 +11,7 @@ from step_lang.errors import BadParameter
 from step_lang.numerics import BF16, FP32, Numerics, arith, bits_of, dot, dot_group, from_bits
 from step_lang.tests.dot_vectors import adversarial
 
+
 def value(bits: int) -> Fraction:
     """Exact value of a finite bf16 pattern."""
     field, frac = bits >> 7 & 255, bits & 127

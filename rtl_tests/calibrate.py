@@ -31,7 +31,8 @@ def calibrate(hw: HardwareConfig, progress: Callable[[str], None] = lambda name:
         "hbm.read_overhead": _median(_read_path(d, r) - _model_read_path(d, m) for d, r, m in measured),
         "hbm.write_overhead": _median(
             (r.total_cycles - r.start_cycle - r.cycles) - (m.total_cycles - model_start(d, m) - m.cycles)
-            for d, r, m in measured),
+            for d, r, m in measured
+        ),
     }
     calibration = Calibration(hw.digest(), constants)
     for bench, (design, rtl, _) in zip(FITTED, measured):
@@ -42,7 +43,9 @@ def calibrate(hw: HardwareConfig, progress: Callable[[str], None] = lambda name:
     return calibration
 
 
-def _measure(bench: Microbenchmark, hw: HardwareConfig, progress: Callable[[str], None]) -> tuple[Design, RtlRun, Prediction]:
+def _measure(
+    bench: Microbenchmark, hw: HardwareConfig, progress: Callable[[str], None]
+) -> tuple[Design, RtlRun, Prediction]:
     progress(bench.name)
     design = Design(bench.build(hw), hw)
     rtl = run_rtl(design, random_tensors(design.program, 0))
@@ -50,8 +53,7 @@ def _measure(bench: Microbenchmark, hw: HardwareConfig, progress: Callable[[str]
 
 
 def _load_link(design: Design) -> int:
-    return next(link.index for link in design.graph.links
-                if design.graph.units[link.source[0]].kind == "load")  # type: ignore[index]
+    return next(link.index for link in design.graph.links if design.graph.units[link.source[0]].kind == "load")  # type: ignore[index]
 
 
 def _read_path(design: Design, run: RtlRun) -> int:

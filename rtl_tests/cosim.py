@@ -56,9 +56,10 @@ class RtlRun:
         return self.offchip_read_bytes + self.offchip_write_bytes
 
 
-def build_rtl(design: Design, simulator: str = "verilator", *, native: bool = True, trace: bool = False,
-              **options: Any) -> ProgramBuild:
-    """Compile the design (cached by content). ``native``: without cocotb, Verilator only. ``trace``: able to draw waves."""
+def build_rtl(
+    design: Design, simulator: str = "verilator", *, native: bool = True, trace: bool = False, **options: Any
+) -> ProgramBuild:
+    """Compile the design (cached by content). ``native``: without cocotb, Verilator only. ``trace``: for waveforms."""
     verilog = design.verilog
     links = len(verilog.link_names)
     if native and simulator == "verilator":
@@ -66,9 +67,20 @@ def build_rtl(design: Design, simulator: str = "verilator", *, native: bool = Tr
     return build_program(simulator, verilog.files, verilog.top, links, trace=trace, **options)
 
 
-def run_rtl(design: Design, tensors: Mapping[str, np.ndarray], build: ProgramBuild | None = None, *,
-            simulator: str = "verilator", native: bool = True, record: bool = True, progress: bool = False,
-            max_cycles: int = 100_000_000, waves: Path | None = None, partial: bool = False, **options: Any) -> RtlRun:
+def run_rtl(
+    design: Design,
+    tensors: Mapping[str, np.ndarray],
+    build: ProgramBuild | None = None,
+    *,
+    simulator: str = "verilator",
+    native: bool = True,
+    record: bool = True,
+    progress: bool = False,
+    max_cycles: int = 100_000_000,
+    waves: Path | None = None,
+    partial: bool = False,
+    **options: Any,
+) -> RtlRun:
     """Run the design on RTL; with ``partial`` a run that ``max_cycles`` cuts short is a result too.
 
     Raises `TensorError` for bad tensors, `RtlError` for a unit's error code or a run that was stopped, `DeadlockError`
@@ -87,8 +99,13 @@ def run_rtl(design: Design, tensors: Mapping[str, np.ndarray], build: ProgramBui
     with tempfile.TemporaryDirectory(prefix="step-hw-memory-") as work:
         image.write(Path(work) / "load")
         arguments: dict[str, Any] = {
-            "status": addresses, "record": record, "max_cycles": max_cycles, "waves": waves, **options,
-            "plusargs": [f"+hbm_load={work}/load", f"+hbm_dump={work}/dump"]}
+            "status": addresses,
+            "record": record,
+            "max_cycles": max_cycles,
+            "waves": waves,
+            **options,
+            "plusargs": [f"+hbm_load={work}/load", f"+hbm_dump={work}/dump"],
+        }
         try:
             if native and simulator == "verilator":
                 run = run_native(build, design.registers, progress=progress, **arguments)
@@ -96,8 +113,10 @@ def run_rtl(design: Design, tensors: Mapping[str, np.ndarray], build: ProgramBui
                 run = run_program(build, design.registers, **arguments)
         except SimulationFailed as error:
             raise SimulatorError(f"{simulator} on '{design.program.name}': {error}") from error
-        values = {name: sum(run.status[field.address + i] << (32 * i) for i in range(field.words))
-                  for name, field in status.items()}
+        values = {
+            name: sum(run.status[field.address + i] << (32 * i) for i in range(field.words))
+            for name, field in status.items()
+        }
         _raise_for(design, run, values, partial)
         stored = MemoryImage.read(design.hw.memory, Path(work) / "dump")
     written = {t.name for op in design.lowered.program.operators for t in op.tensors_written}
@@ -109,18 +128,29 @@ def run_rtl(design: Design, tensors: Mapping[str, np.ndarray], build: ProgramBui
         start_cycle=first,
         offchip_read_bytes=values["hbm.read_bytes"],
         offchip_write_bytes=values["hbm.write_bytes"],
-        tensors={name: stored.get(placement, design.program.tensors[name].shape, design.program.tensors[name].dtype.numpy)
-                 for name, placement in design.graph.tensors.items() if name in written},
-        peak_frames={unit.name: values[f"{unit.name}.peak"] * unit.params["page_frames"] for unit in design.graph.units if unit.kind == "scratchpad"},
+        tensors={
+            name: stored.get(placement, design.program.tensors[name].shape, design.program.tensors[name].dtype.numpy)
+            for name, placement in design.graph.tensors.items()
+            if name in written
+        },
+        peak_frames={
+            unit.name: values[f"{unit.name}.peak"] * unit.params["page_frames"]
+            for unit in design.graph.units
+            if unit.kind == "scratchpad"
+        },
         bursts=[values[f"hbm.bursts{c}"] for c in range(design.hw.memory.channels)],
-        native=run)
+        native=run,
+    )
 
 
 def _put_input(image: MemoryImage, placement: Any, tokens: TokenStream) -> None:
     """Elements of an input stream, as they travel on its link, one after the other."""
-    raw = b"".join(beat.data.to_bytes(placement.element_bytes, "little")
-                   for beat in to_beats(tokens, placement.type) if not beat.empty)
-    image.data[placement.base:placement.base + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
+    raw = b"".join(
+        beat.data.to_bytes(placement.element_bytes, "little")
+        for beat in to_beats(tokens, placement.type)
+        if not beat.empty
+    )
+    image.data[placement.base : placement.base + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
     image.used = max(image.used, placement.base + placement.nbytes)
 
 
@@ -129,10 +159,14 @@ def _raise_for(design: Design, run: NativeRun, values: Mapping[str, int], partia
     for unit in design.graph.units:
         code = values.get(f"{unit.name}.error", 0)
         if code:
-            raise RtlError(f"unit '{unit.name}' ({unit.origin}) raised {names.get(code, code)} by cycle {run.cycles}",
-                           fix=_FIXES.get(code))
+            raise RtlError(
+                f"unit '{unit.name}' ({unit.origin}) raised {names.get(code, code)} by cycle {run.cycles}",
+                fix=_FIXES.get(code),
+            )
     if run.reason == "deadlock":
-        raise DeadlockError(deadlock_report(design.graph, [values[f"{link.name}.level"] for link in design.graph.links]))
+        raise DeadlockError(
+            deadlock_report(design.graph, [values[f"{link.name}.level"] for link in design.graph.links])
+        )
     if run.reason != "finished" and not (partial and run.reason == "max_cycles"):
         raise RtlError(f"the simulation of '{design.program.name}' ended early: {run.reason} in cycle {run.cycles}")
 
@@ -176,8 +210,10 @@ def _tensor_difference(name: str, who: str, tensor: np.ndarray, wanted: np.ndarr
     if not unequal.any():
         return []
     where = np.unravel_index(int(unequal.argmax()), tensor.shape)
-    return [f"tensor '{name}' differs at {int(unequal.sum())} of {tensor.size} places, first at {tuple(map(int, where))}: "
-            f"{who} {tensor[where]} vs {wanted[where]}"]
+    return [
+        f"tensor '{name}' differs at {int(unequal.sum())} of {tensor.size} places, first at {tuple(map(int, where))}: "
+        f"{who} {tensor[where]} vs {wanted[where]}"
+    ]
 
 
 def _link_difference(link: Any, run: NativeRun, tokens: TokenStream) -> list[str]:
@@ -188,8 +224,10 @@ def _link_difference(link: Any, run: NativeRun, tokens: TokenStream) -> list[str
     wrong = np.nonzero((moved["stop"][:n] != stop[:n]) | (moved["flags"][:n] != flags[:n]))[0]
     if len(wrong):
         i = int(wrong[0])
-        return [f"link '{link.name}' differs first at beat {i} (cycle {moved['cycle'][i]}): RTL stop {moved['stop'][i]} "
-                f"flags {moved['flags'][i]} vs stop {stop[i]} flags {flags[i]}"]
+        return [
+            f"link '{link.name}' differs first at beat {i} (cycle {moved['cycle'][i]}): RTL stop {moved['stop'][i]} "
+            f"flags {moved['flags'][i]} vs stop {stop[i]} flags {flags[i]}"
+        ]
     if len(stop) != len(moved):
         return [f"link '{link.name}': RTL moved {len(moved)} beats vs {len(stop)}"]
     return []

@@ -18,7 +18,7 @@ from .cosim import RtlRun, run_rtl
 __all__ = ["PULSE", "Divergence", "Explanation", "explain", "model_start"]
 
 PULSE = 1
-"""Cycles from the start pulse, which is cycle 0 of an RTL record, to cycle 0 of the model and of the memory's counters."""
+"""Cycles from the start pulse (cycle 0 of an RTL record) to cycle 0 of the model and of the memory's counters."""
 
 CONTEXT = 4
 """Beats shown before and after the first difference."""
@@ -51,8 +51,14 @@ class Explanation:
     text: str
 
 
-def explain(design: Design, run: RtlRun, prediction: Prediction, tensors: Mapping[str, np.ndarray],
-            constants: Mapping[str, int] | None = None, simulator: str = "verilator") -> Explanation:
+def explain(
+    design: Design,
+    run: RtlRun,
+    prediction: Prediction,
+    tensors: Mapping[str, np.ndarray],
+    constants: Mapping[str, int] | None = None,
+    simulator: str = "verilator",
+) -> Explanation:
     """Line up every link's beats; ``prediction`` was made with ``trace=True``. Re-runs both sides up to the first
     difference to show the state of the units there (RTL on ``simulator``)."""
     trace = prediction.outcome.trace
@@ -72,9 +78,13 @@ def explain(design: Design, run: RtlRun, prediction: Prediction, tensors: Mappin
         return Explanation([], f"RTL and model agree: {total} beats on {links}, each in the same cycle")
     first = found[0]
     link = design.graph.links[first.index]
-    lines = [f"RTL and model part on {len(found)} of {len(design.graph.links)} links; first on link '{first.link}', beat {first.beat}: "
-             f"{_when(first.rtl_cycle, 'RTL')}, {_when(first.model_cycle, 'model')}", "",
-             f"{'beat':>8} {'RTL cycle':>10} {'model':>10}  stop"]
+    lines = [
+        f"RTL and model part on {len(found)} of {len(design.graph.links)} links; first on link '{first.link}', "
+        f"beat {first.beat}: "
+        f"{_when(first.rtl_cycle, 'RTL')}, {_when(first.model_cycle, 'model')}",
+        "",
+        f"{'beat':>8} {'RTL cycle':>10} {'model':>10}  stop",
+    ]
     rtl, model = run.native.of_link(first.index), trace[trace[:, 1] == first.index]
     for i in range(max(0, first.beat - CONTEXT), first.beat + CONTEXT + 1):
         if i < max(len(rtl), len(model)):
@@ -89,7 +99,10 @@ def explain(design: Design, run: RtlRun, prediction: Prediction, tensors: Mappin
         unit = design.graph.units[i]
         status = STATUSES[int(model_state.last_status[i])]
         state = [int(v) for v in model_state.st[i, :12]]
-        lines.append(f"  {unit.name} ({unit.kind}, {unit.origin}): RTL state {rtl_state[unit.name]:#x}; model {status}, state {state}")
+        lines.append(
+            f"  {unit.name} ({unit.kind}, {unit.origin}): RTL state {rtl_state[unit.name]:#x}; "
+            f"model {status}, state {state}"
+        )
     lines += ["", "links in order of their first difference:"]
     lines += [f"  cycle {d.cycle:>8}  {d.link} (beat {d.beat})" for d in found[:12]]
     return Explanation(found, "\n".join(lines))
@@ -101,10 +114,19 @@ def model_start(design: Design, prediction: Prediction) -> int:
     return 0 if memory is None else max(0, int(prediction.outcome.st[memory, hbm.FIRST_READ]) - 1)
 
 
-def run_rtl_until(design: Design, tensors: Mapping[str, np.ndarray], cycle: int, simulator: str = "verilator") -> dict[str, int]:
+def run_rtl_until(
+    design: Design, tensors: Mapping[str, np.ndarray], cycle: int, simulator: str = "verilator"
+) -> dict[str, int]:
     """State of every unit in ``cycle`` of an RTL run."""
-    run = run_rtl(design, tensors, simulator=simulator, native=simulator == "verilator", max_cycles=max(cycle, 1), record=False,
-                  partial=True)
+    run = run_rtl(
+        design,
+        tensors,
+        simulator=simulator,
+        native=simulator == "verilator",
+        max_cycles=max(cycle, 1),
+        record=False,
+        partial=True,
+    )
     bits = run.native.unit_state
     return {name: bits >> offset & ((1 << width) - 1) for name, (offset, width) in design.verilog.state_offsets.items()}
 
@@ -112,13 +134,18 @@ def run_rtl_until(design: Design, tensors: Mapping[str, np.ndarray], cycle: int,
 def _first_difference(name: str, index: int, rtl: np.ndarray, model: np.ndarray) -> list[Divergence]:
     n = min(len(rtl), len(model))
     token = model[:n, 2]
-    same = (rtl["cycle"][:n] == model[:n, 0]) & (rtl["stop"][:n] == (token & 15)) & (rtl["flags"][:n] == (token >> 4 & 3))
+    same = (
+        (rtl["cycle"][:n] == model[:n, 0]) & (rtl["stop"][:n] == (token & 15)) & (rtl["flags"][:n] == (token >> 4 & 3))
+    )
     if not same.all():
         i = int(np.argmin(same))
         return [Divergence(name, index, i, int(rtl["cycle"][i]), int(model[i, 0]))]
     if len(rtl) != len(model):
-        return [Divergence(name, index, n, int(rtl["cycle"][n]) if len(rtl) > n else -1,
-                           int(model[n, 0]) if len(model) > n else -1)]
+        return [
+            Divergence(
+                name, index, n, int(rtl["cycle"][n]) if len(rtl) > n else -1, int(model[n, 0]) if len(model) > n else -1
+            )
+        ]
     return []
 
 

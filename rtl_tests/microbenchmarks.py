@@ -28,6 +28,7 @@ def _copy(rows: int, cols: int) -> Callable[[HardwareConfig], Program]:
             y = p.tensor("y", (rows * t, cols * t), bf16)
             ops.linear_offchip_store(ops.linear_offchip_load(x, (t, t), name="load_x"), y, name="store_y")
         return p
+
     return build
 
 
@@ -38,8 +39,12 @@ def _add(hw: HardwareConfig) -> Program:
         x = p.tensor("x", (4 * t, 8 * t), bf16)
         w = p.tensor("w", (4 * t, 8 * t), bf16)
         y = p.tensor("y", (4 * t, 8 * t), bf16)
-        total = ops.map(fn.add(), ops.linear_offchip_load(x, (t, t), name="load_x"),
-                        ops.linear_offchip_load(w, (t, t), name="load_w"), name="add")
+        total = ops.map(
+            fn.add(),
+            ops.linear_offchip_load(x, (t, t), name="load_x"),
+            ops.linear_offchip_load(w, (t, t), name="load_w"),
+            name="add",
+        )
         ops.linear_offchip_store(total, y, name="store_y")
     return p
 
@@ -69,8 +74,11 @@ def _matmul(hw: HardwareConfig) -> Program:
     return p
 
 
-FITTED = (Microbenchmark("copy_1", _copy(1, 1)), Microbenchmark("copy_16", _copy(4, 4)),
-          Microbenchmark("copy_128", _copy(16, 8)))
+FITTED = (
+    Microbenchmark("copy_1", _copy(1, 1)),
+    Microbenchmark("copy_16", _copy(4, 4)),
+    Microbenchmark("copy_128", _copy(16, 8)),
+)
 """What constants are fitted to: one netlist serves all."""
 
 HELD_OUT = (Microbenchmark("two_loads", _add), Microbenchmark("reload", _reload), Microbenchmark("product", _matmul))

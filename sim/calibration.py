@@ -37,13 +37,16 @@ class Comparison:
 
 
 def summary(rows: Sequence[Comparison]) -> dict[str, float]:
-    """``pearson`` (1.0 for fewer than two different points), ``mape`` and ``max_error`` (both absolute, as fractions)."""
+    """``pearson`` (1.0 for fewer than two different points), ``mape`` and ``max_error`` (absolute, as fractions)."""
     rtl = np.array([row.rtl_cycles for row in rows], dtype=float)
     model = np.array([row.model_cycles for row in rows], dtype=float)
     errors = np.abs([row.error for row in rows])
     varied = len(rows) > 1 and rtl.std() > 0 and model.std() > 0
-    return {"pearson": float(np.corrcoef(rtl, model)[0, 1]) if varied else 1.0,
-            "mape": float(errors.mean()), "max_error": float(errors.max())}
+    return {
+        "pearson": float(np.corrcoef(rtl, model)[0, 1]) if varied else 1.0,
+        "mape": float(errors.mean()),
+        "max_error": float(errors.max()),
+    }
 
 
 @dataclass
@@ -65,10 +68,19 @@ class Calibration:
         document: dict[str, Any] = {"version": VERSION, "hardware": self.hardware, "constants": self.constants}
         for title, rows in (("fitted", self.fitted), ("held_out", self.held_out)):
             if rows:
-                document[title] = [{"name": r.name, "rtl_cycles": r.rtl_cycles, "model_cycles": r.model_cycles,
-                                    "error": round(r.error, 6)} for r in rows]
-        return ("# Calibration of the step-hw performance model, written by 'step-hw calibrate'.\n"
-                "# constants: cycles that no unit states, fitted to micro-benchmarks on RTL.\n" + tomli_w.dumps(document))
+                document[title] = [
+                    {
+                        "name": r.name,
+                        "rtl_cycles": r.rtl_cycles,
+                        "model_cycles": r.model_cycles,
+                        "error": round(r.error, 6),
+                    }
+                    for r in rows
+                ]
+        return (
+            "# Calibration of the step-hw performance model, written by 'step-hw calibrate'.\n"
+            "# constants: cycles that no unit states, fitted to micro-benchmarks on RTL.\n" + tomli_w.dumps(document)
+        )
 
     def save(self, path: Path) -> None:
         """Write atomically. Raises `CalibrationError` when the place is not writable."""
@@ -82,7 +94,7 @@ class Calibration:
 
     @classmethod
     def load(cls, path: Path, hw: HardwareConfig) -> Calibration:
-        """Read and check. Raises `CalibrationError` for a missing, corrupt or outdated file, or one of other hardware."""
+        """Read and check. Raises `CalibrationError` for a missing, corrupt or outdated file or other hardware's."""
         again = "run 'step-hw calibrate' with this configuration"
         try:
             document = tomllib.loads(path.read_text())
@@ -91,19 +103,34 @@ class Calibration:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise CalibrationError(f"calibration file {path} is corrupt: {error}", fix=again) from None
         if document.get("version") != VERSION:
-            raise CalibrationError(f"calibration file {path} is outdated: version {document.get('version')!r} vs {VERSION}",
-                                   fix=again)
+            raise CalibrationError(
+                f"calibration file {path} is outdated: version {document.get('version')!r} vs {VERSION}", fix=again
+            )
         if document.get("hardware") != hw.digest():
-            raise CalibrationError(f"calibration file {path} is of other hardware: {document.get('hardware')!r} vs "
-                                   f"{hw.digest()!r}", fix=again)
+            raise CalibrationError(
+                f"calibration file {path} is of other hardware: {document.get('hardware')!r} vs {hw.digest()!r}",
+                fix=again,
+            )
         constants = document.get("constants")
-        if not isinstance(constants, Mapping) or set(constants) != set(CALIBRATION) or not all(
-                isinstance(v, int) and not isinstance(v, bool) for v in constants.values()):
-            raise CalibrationError(f"calibration file {path} is corrupt: constants {constants!r} vs ints for "
-                                   f"{', '.join(CALIBRATION)}", fix=again)
+        if (
+            not isinstance(constants, Mapping)
+            or set(constants) != set(CALIBRATION)
+            or not all(isinstance(v, int) and not isinstance(v, bool) for v in constants.values())
+        ):
+            raise CalibrationError(
+                f"calibration file {path} is corrupt: constants {constants!r} vs ints for {', '.join(CALIBRATION)}",
+                fix=again,
+            )
         try:
-            rows = {title: [Comparison(str(r["name"]), int(r["rtl_cycles"]), int(r["model_cycles"]))
-                            for r in document.get(title, [])] for title in ("fitted", "held_out")}
+            rows = {
+                title: [
+                    Comparison(str(r["name"]), int(r["rtl_cycles"]), int(r["model_cycles"]))
+                    for r in document.get(title, [])
+                ]
+                for title in ("fitted", "held_out")
+            }
         except (KeyError, TypeError, ValueError) as error:
-            raise CalibrationError(f"calibration file {path} is corrupt: {error!r} in its comparisons", fix=again) from None
+            raise CalibrationError(
+                f"calibration file {path} is corrupt: {error!r} in its comparisons", fix=again
+            ) from None
         return cls(document["hardware"], dict(constants), rows["fitted"], rows["held_out"])

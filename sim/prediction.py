@@ -15,7 +15,7 @@ from step_lang.hwconfig import HardwareConfig
 from step_lang.unitgraph import UnitGraph
 
 from .engine import RunOutcome, run_graph
-from .network import STATUSES
+from .network import COUNT, STATUSES
 from .units import hbm, scratchpad
 
 __all__ = ["Prediction", "predict", "warm_up"]
@@ -55,30 +55,44 @@ class Prediction:
     def as_json(self) -> dict[str, Any]:
         """The numbers, under the names of the command line's JSON."""
         return {
-            "cycles": self.cycles, "total_cycles": self.total_cycles,
-            "offchip_read_bytes": self.offchip_read_bytes, "offchip_write_bytes": self.offchip_write_bytes,
-            "peak_frames": self.peak_frames, "utilisation": self.utilisation, "stalls": self.stalls, "beats": self.beats,
+            "cycles": self.cycles,
+            "total_cycles": self.total_cycles,
+            "offchip_read_bytes": self.offchip_read_bytes,
+            "offchip_write_bytes": self.offchip_write_bytes,
+            "peak_frames": self.peak_frames,
+            "utilisation": self.utilisation,
+            "stalls": self.stalls,
+            "beats": self.beats,
             "wall_seconds": self.wall_seconds,
         }
 
 
-def predict(graph: UnitGraph, hw: HardwareConfig, calibration: Mapping[str, int] | None = None, *, trace: bool = False,
-            max_cycles: int = 1_000_000_000) -> Prediction:
+def predict(
+    graph: UnitGraph,
+    hw: HardwareConfig,
+    calibration: Mapping[str, int] | None = None,
+    *,
+    trace: bool = False,
+    max_cycles: int = 1_000_000_000,
+) -> Prediction:
     """Run the model at beat fidelity.
 
     ``calibration`` maps constant names (``sim.memory.CALIBRATION``) to values. Raises `DeadlockError` with the cycle
     of links that wait for one another, and `RtlError` for a unit that would raise its error code.
     """
     began = time.perf_counter()
-    outcome = run_graph(graph, hw, dict(calibration or {}), trace=trace, max_cycles=max_cycles,
-                        trace_size=16_000_000 if trace else 0)
+    outcome = run_graph(
+        graph, hw, dict(calibration or {}), trace=trace, max_cycles=max_cycles, trace_size=16_000_000 if trace else 0
+    )
     wall = time.perf_counter() - began
     if outcome.reason == "deadlock":
-        raise DeadlockError(deadlock_report(graph, outcome.net.count))  # type: ignore[attr-defined]
+        raise DeadlockError(deadlock_report(graph, outcome.net.links[:, COUNT]))  # type: ignore[attr-defined]
     if outcome.reason == "error":
         unit = graph.units[int(outcome.net.misc[3]) - 1]  # type: ignore[attr-defined]
-        raise RtlError(f"unit '{unit.name}' ({unit.origin}) raises error code {int(outcome.net.misc[4])} "  # type: ignore[attr-defined]
-                       f"in cycle {outcome.cycles - 1}")
+        raise RtlError(
+            f"unit '{unit.name}' ({unit.origin}) raises error code {int(outcome.net.misc[4])} "  # type: ignore[attr-defined]
+            f"in cycle {outcome.cycles - 1}"
+        )
     if outcome.reason == "max_cycles":
         raise DeadlockError(f"the model stopped after {max_cycles} cycles, before the program ended")
     memory = next((unit for unit in graph.units if unit.kind == hbm.KIND), None)
@@ -89,13 +103,23 @@ def predict(graph: UnitGraph, hw: HardwareConfig, calibration: Mapping[str, int]
         total_cycles=outcome.cycles,
         offchip_read_bytes=int(numbers[hbm.READ_BYTES]),
         offchip_write_bytes=int(numbers[hbm.WRITE_BYTES]),
-        stalls={unit.name: {name: int(n) for name, n in zip(STATUSES, outcome.stat[unit.index])} for unit in graph.units},
+        stalls={
+            unit.name: {name: int(n) for name, n in zip(STATUSES, outcome.stat[unit.index])} for unit in graph.units
+        },
         beats={link.name: int(outcome.pushed[link.index]) for link in graph.links},
-        peak_frames={unit.name: int(outcome.st[unit.index, scratchpad.ST_PEAK_FRAMES])
-                     for unit in graph.units if unit.kind == scratchpad.KIND},
-        utilisation={unit.name: round(float(outcome.stat[unit.index, 1]) / max(outcome.cycles, 1), 6)
-                     for unit in graph.units if unit.kind in ("map", "accum", "scan")},
-        wall_seconds=wall, outcome=outcome)
+        peak_frames={
+            unit.name: int(outcome.st[unit.index, scratchpad.ST_PEAK_FRAMES])
+            for unit in graph.units
+            if unit.kind == scratchpad.KIND
+        },
+        utilisation={
+            unit.name: round(float(outcome.stat[unit.index, 1]) / max(outcome.cycles, 1), 6)
+            for unit in graph.units
+            if unit.kind in ("map", "accum", "scan")
+        },
+        wall_seconds=wall,
+        outcome=outcome,
+    )
 
 
 def warm_up() -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import networkx as nx
 
@@ -14,7 +15,7 @@ __all__ = ["Wait", "deadlock_report", "waiting_cycle"]
 class Wait:
     """``waiter`` cannot go on before ``holder`` moves, because of ``link``, which is "empty" or "full".
 
-    fill, depth : beats in the link and its depth; both 0 for the wait for room in a scratchpad, whose name ``link`` is then
+    fill, depth : beats in the link and its depth; both 0 for a wait for room in a scratchpad, which ``link`` names
     """
 
     waiter: str
@@ -57,15 +58,17 @@ def _waits(graph: UnitGraph, fill: Sequence[int]) -> nx.MultiDiGraph:
             for other in graph.units:
                 # One without input waits for its input, whatever its scratchpad holds.
                 if other.kind == "bufferize" and other.params["scratchpad"] == pad and fill[other.inputs[0]]:
-                    waits.add_edge(other.index, unit.index, wait=Wait(other.name, unit.name, graph.units[pad].name, "full", 0, 0))
+                    waits.add_edge(
+                        other.index, unit.index, wait=Wait(other.name, unit.name, graph.units[pad].name, "full", 0, 0)
+                    )
     return waits
 
 
 def waiting_cycle(graph: UnitGraph, fill: Sequence[int]) -> list[Wait]:
-    """The shortest cycle of waits that holds at least one full link (fills in beats, by link index); [] if there is none.
+    """The shortest cycle of waits that holds at least one full link; [] if there is none.
 
-    A cycle through a scratchpad comes second, since fills do not say whether it is full. A cycle of empty links alone is
-    a loop without an initial token and is returned when no other exists.
+    ``fill``: beats in each link, by index. A cycle through a scratchpad comes second, since fills do not say whether it
+    is full. A cycle of empty links alone is a loop without an initial token and is returned when no other exists.
     """
     waits = _waits(graph, fill)
     plain = nx.DiGraph(waits)
@@ -76,7 +79,7 @@ def waiting_cycle(graph: UnitGraph, fill: Sequence[int]) -> list[Wait]:
         except nx.NetworkXNoPath:
             continue
         steps = [wait]
-        for c, d in zip(back, back[1:]):
+        for c, d in pairwise(back):
             options = [data["wait"] for data in waits.get_edge_data(c, d).values()]
             steps.append(min(options, key=lambda w: (w.why != "full", w.on_scratchpad, w.link)))
         key = (not any(w.why == "full" for w in steps), any(w.on_scratchpad for w in steps), len(steps), [a, *back])
@@ -90,7 +93,9 @@ def deadlock_report(graph: UnitGraph, fill: Sequence[int]) -> str:
     cycle = waiting_cycle(graph, fill)
     if not cycle:
         stuck = [f"{link.name} ({fill[link.index]}/{link.depth})" for link in graph.links if fill[link.index]]
-        return "deadlock: no unit moves, beats wait on " + (", ".join(stuck) if stuck else "no link: a stream never ended")
+        return "deadlock: no unit moves, beats wait on " + (
+            ", ".join(stuck) if stuck else "no link: a stream never ended"
+        )
     lines = [f"deadlock: {len(cycle)} units wait for one another"]
     lines += [f"  {wait}" for wait in cycle]
     full = [wait for wait in cycle if wait.why == "full"]
@@ -99,5 +104,7 @@ def deadlock_report(graph: UnitGraph, fill: Sequence[int]) -> str:
     elif full[0].on_scratchpad:
         lines.append("  fix: raise scratchpad.frames or scratchpad.references in the hardware configuration")
     else:
-        lines.append(f"  fix: give {full[0].link} more than {full[0].depth} beats ([link.depths] in the hardware configuration)")
+        lines.append(
+            f"  fix: give {full[0].link} more than {full[0].depth} beats ([link.depths] in the hardware configuration)"
+        )
     return "\n".join(lines)

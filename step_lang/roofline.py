@@ -57,4 +57,5 @@ def peak_flops(function: str, hw: HardwareConfig, compute_bw: int | None) -> int
         return 2 * hw.tile * hw.tile * int(hw.k_per_cycle or hw.tile)
     if compute_bw is not None:
         return compute_bw
-    return hw.tile * (hw.tile if function in ("row_sum", "row_max") else hw.rows_per_cycle)
+    rows = hw.tile if function in ("row_sum", "row_max") else int(hw.rows_per_cycle or 1)
+    return hw.tile * rows

@@ -42,8 +42,8 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def cli(ctx: click.Context) -> None:
     """Hardware for Streaming Tensor Programs: Verilog, RTL simulation and a calibrated performance model.
 
-    PROGRAM.py holds a function build(**parameters) that returns a Program; --set gives it parameters. Exit code 0: done,
-    2: a mistake or a difference, told in one message.
+    PROGRAM.py holds a function build(**parameters) that returns a Program; --set gives it parameters. Exit code 0:
+    done, 2: a mistake or a difference, told in one message.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
         error.show()
         code = 2
     except (KeyboardInterrupt, click.Abort) as error:
-        what = str(error) or "nothing half-written is kept, finished builds are"
+        what = str(error.__cause__ or error) or "nothing half-written is kept, finished builds are"
         click.echo(f"interrupted: {what}", err=True)
         code = 2
     except OSError as error:

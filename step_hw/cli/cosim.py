@@ -38,8 +38,12 @@ __all__ = ["cosim", "run"]
 @simulator_option
 @calibration_option
 @seed_option
-@click.option("--tensor", "given", multiple=True, metavar="NAME=FILE.npy", help="An input tensor in place of a random one.")
-@click.option("--waves", type=click.Path(path_type=Path), default=None, metavar="FILE.fst", help="Write a waveform (slower).")
+@click.option(
+    "--tensor", "given", multiple=True, metavar="NAME=FILE.npy", help="An input tensor in place of a random one."
+)
+@click.option(
+    "--waves", type=click.Path(path_type=Path), default=None, metavar="FILE.fst", help="Write a waveform (slower)."
+)
 def cosim(**options: Any) -> None:
     """Simulate PROGRAM on RTL; compare bits and cycles.
 
@@ -49,9 +53,19 @@ def cosim(**options: Any) -> None:
     run(**options)
 
 
-def run(program: str, settings: tuple[str, ...] = (), config: Path | None = None, overrides: tuple[str, ...] = (),
-        output: Path | None = None, json_path: Path | None = None, simulator: str = "verilator",
-        calibration: Path | None = None, seed: int = 0, given: tuple[str, ...] = (), waves: Path | None = None) -> None:
+def run(
+    program: str,
+    settings: tuple[str, ...] = (),
+    config: Path | None = None,
+    overrides: tuple[str, ...] = (),
+    output: Path | None = None,
+    json_path: Path | None = None,
+    simulator: str = "verilator",
+    calibration: Path | None = None,
+    seed: int = 0,
+    given: tuple[str, ...] = (),
+    waves: Path | None = None,
+) -> None:
     """The command. Raises `RtlError` when RTL differs from the interpreter."""
     from rtl_tests.cosim import build_rtl
 
@@ -70,37 +84,78 @@ def run(program: str, settings: tuple[str, ...] = (), config: Path | None = None
     with step(f"compiling with {simulator} (minutes at T = 16 the first time, cached after)"):
         build = build_rtl(design, simulator, native=simulator == "verilator", trace=waves is not None)
     console.print("simulating RTL ...", style="dim")
-    found = measure(design, tensors, build, simulator, constants, expected=expected, progress=console.is_terminal, waves=waves)
+    found = measure(
+        design, tensors, build, simulator, constants, expected=expected, progress=console.is_terminal, waves=waves
+    )
     stored = [_save(output / f"{name}.npy", tensor) for name, tensor in found.rtl.tensors.items()]
     numbers = found.as_json()
-    write_json(result, {
-        "program": design.program.name, "parameters": file.parameters, "tile": design.hw.tile, "simulator": simulator, "seed": seed,
-        "constants": constants, "cycles": numbers.pop("rtl_cycles"), **numbers, "wall_seconds": time.perf_counter() - began})
-    show(_table(design, found, simulator, where, [
-        ("pictures", ", ".join(map(str, pictures))),
-        ("Verilog", str(output / "verilog")),
-        ("stored", ", ".join(map(str, stored)) or "nothing"),
-        ("numbers", str(result)),
-        *([("waveform", str(found.rtl.native.waves))] if found.rtl.native.waves else []),
-        *(("warning", text) for text in design.graph.warnings)]))
+    write_json(
+        result,
+        {
+            "program": design.program.name,
+            "parameters": file.parameters,
+            "tile": design.hw.tile,
+            "simulator": simulator,
+            "seed": seed,
+            "constants": constants,
+            "cycles": numbers.pop("rtl_cycles"),
+            **numbers,
+            "wall_seconds": time.perf_counter() - began,
+        },
+    )
+    show(
+        _table(
+            design,
+            found,
+            simulator,
+            where,
+            [
+                ("pictures", ", ".join(map(str, pictures))),
+                ("Verilog", str(output / "verilog")),
+                ("stored", ", ".join(map(str, stored)) or "nothing"),
+                ("numbers", str(result)),
+                *([("waveform", str(found.rtl.native.waves))] if found.rtl.native.waves else []),
+                *(("warning", text) for text in design.graph.warnings),
+            ],
+        )
+    )
     if not found.verdict.bit_exact:
         raise RtlError(f"RTL of '{design.program.name}' differs from the interpreter: {found.verdict.differences[0]}")
 
 
 def _table(design: Design, found: Measurement, simulator: str, where: str, more: list[tuple[str, str]]) -> Any:
     rtl, bound, costs = found.rtl, found.expected.bound, found.expected.costs
-    traffic = "equals the symbolic expression" if found.traffic_exact else f"differs from the symbolic {int(costs.offchip_bytes):,} B"
-    return table_of(f"{design.program.name} on T = {design.hw.tile}, {simulator}", [
-        ("cycles", f"{rtl.cycles:,} (first off-chip read to last off-chip write)"),
-        ("model", f"{found.prediction.cycles:,} cycles ({found.error:+.2%}), from {where}"),
-        ("roofline", f"{bound.cycles:,.0f} cycles, {bound.bound} bound: {bound.cycles / rtl.cycles:.1%} reached"),
-        ("off-chip", f"{rtl.offchip_read_bytes:,} B read, {rtl.offchip_write_bytes:,} B written: {traffic}"),
-        ("on-chip", f"{int(costs.onchip_bytes):,} B required; scratchpads at their fullest: "
-                    + (", ".join(f"{name} {n} frames" for name, n in rtl.peak_frames.items()) or "none used")),
-        ("bit-exact", "yes: RTL = lowered program = program, every tensor and every token of every link"
-         if found.verdict.bit_exact else "NO: " + "; ".join(found.verdict.differences)),
-        ("simulated", f"in {rtl.native.wall_seconds:.1f} s ({rtl.total_cycles / max(rtl.native.wall_seconds, 1e-9):,.0f} cycles/s)"),
-        *more])
+    traffic = (
+        "equals the symbolic expression"
+        if found.traffic_exact
+        else f"differs from the symbolic {int(costs.offchip_bytes):,} B"
+    )
+    return table_of(
+        f"{design.program.name} on T = {design.hw.tile}, {simulator}",
+        [
+            ("cycles", f"{rtl.cycles:,} (first off-chip read to last off-chip write)"),
+            ("model", f"{found.prediction.cycles:,} cycles ({found.error:+.2%}), from {where}"),
+            ("roofline", f"{bound.cycles:,.0f} cycles, {bound.bound} bound: {bound.cycles / rtl.cycles:.1%} reached"),
+            ("off-chip", f"{rtl.offchip_read_bytes:,} B read, {rtl.offchip_write_bytes:,} B written: {traffic}"),
+            (
+                "on-chip",
+                f"{int(costs.onchip_bytes):,} B required; scratchpads at their fullest: "
+                + (", ".join(f"{name} {n} frames" for name, n in rtl.peak_frames.items()) or "none used"),
+            ),
+            (
+                "bit-exact",
+                "yes: RTL = lowered program = program, every tensor and every token of every link"
+                if found.verdict.bit_exact
+                else "NO: " + "; ".join(found.verdict.differences),
+            ),
+            (
+                "simulated",
+                f"in {rtl.native.wall_seconds:.1f} s "
+                f"({rtl.total_cycles / max(rtl.native.wall_seconds, 1e-9):,.0f} cycles/s)",
+            ),
+            *more,
+        ],
+    )
 
 
 def _save(path: Path, tensor: np.ndarray) -> Path:

@@ -12,8 +12,15 @@ __all__ = ["demo"]
 
 
 @click.command()
-@click.option("-o", "--output", type=click.Path(path_type=Path), default=Path("build/demo"), show_default=True, metavar="DIR",
-              help="Where to write files.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    default=Path("build/demo"),
+    show_default=True,
+    metavar="DIR",
+    help="Where to write files.",
+)
 def demo(output: Path) -> None:
     """Run cosim on the paper's SwiGLU layer.
 
@@ -21,4 +28,8 @@ def demo(output: Path) -> None:
     """
     import examples.swiglu
 
-    run(str(Path(examples.swiglu.__file__)), ("batch=64", "hidden=256", "intermediate=512", "tile_b=64", "tile_f=64"), output=output)
+    run(
+        str(Path(examples.swiglu.__file__)),
+        ("batch=64", "hidden=256", "intermediate=512", "tile_b=64", "tile_f=64"),
+        output=output,
+    )

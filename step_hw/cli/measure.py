@@ -1,4 +1,4 @@
-"""One program on RTL, in the interpreter and in the model: the numbers of ``cosim`` and of every row of ``validate``."""
+"""One program on RTL, in the interpreter and in the model: the numbers of ``cosim`` and of a row of ``validate``."""
 
 from __future__ import annotations
 
@@ -61,24 +61,44 @@ class Measurement:
         """The numbers, under the names of the command line's JSON."""
         rtl, prediction, expected = self.rtl, self.prediction, self.expected
         return {
-            "rtl_cycles": rtl.cycles, "model_cycles": prediction.cycles, "error": self.error,
-            "total_cycles": rtl.total_cycles, "roofline_cycles": expected.bound.cycles,
+            "rtl_cycles": rtl.cycles,
+            "model_cycles": prediction.cycles,
+            "error": self.error,
+            "total_cycles": rtl.total_cycles,
+            "roofline_cycles": expected.bound.cycles,
             "roofline_efficiency": expected.bound.cycles / rtl.cycles,
-            "bit_exact": self.verdict.bit_exact, "differences": self.verdict.differences,
-            "offchip_read_bytes": rtl.offchip_read_bytes, "offchip_write_bytes": rtl.offchip_write_bytes,
-            "symbolic_offchip_bytes": int(expected.costs.offchip_bytes), "traffic_exact": self.traffic_exact,
-            "onchip_bytes": int(expected.costs.onchip_bytes), "flops": int(expected.costs.flops),
-            "peak_frames": rtl.peak_frames, "model_peak_frames": prediction.peak_frames,
-            "simulation_seconds": rtl.native.wall_seconds, "model_seconds": prediction.wall_seconds,
+            "bit_exact": self.verdict.bit_exact,
+            "differences": self.verdict.differences,
+            "offchip_read_bytes": rtl.offchip_read_bytes,
+            "offchip_write_bytes": rtl.offchip_write_bytes,
+            "symbolic_offchip_bytes": int(expected.costs.offchip_bytes),
+            "traffic_exact": self.traffic_exact,
+            "onchip_bytes": int(expected.costs.onchip_bytes),
+            "flops": int(expected.costs.flops),
+            "peak_frames": rtl.peak_frames,
+            "model_peak_frames": prediction.peak_frames,
+            "simulation_seconds": rtl.native.wall_seconds,
+            "model_seconds": prediction.wall_seconds,
         }
 
 
-def measure(design: Design, tensors: Mapping[str, np.ndarray], build: ProgramBuild, simulator: str, constants: Mapping[str, int], *,
-            expected: Expected | None = None, progress: bool = False, waves: Path | None = None, trace: bool = False,
-            go_on: Callable[[], bool] = lambda: True) -> Measurement:
+def measure(
+    design: Design,
+    tensors: Mapping[str, np.ndarray],
+    build: ProgramBuild,
+    simulator: str,
+    constants: Mapping[str, int],
+    *,
+    expected: Expected | None = None,
+    progress: bool = False,
+    waves: Path | None = None,
+    trace: bool = False,
+    go_on: Callable[[], bool] = lambda: True,
+) -> Measurement:
     """Run ``design`` on RTL and in the model, and compare.
 
-    ``trace``: keep the model's beats for ``explain``. ``go_on`` is asked before RTL starts; `KeyboardInterrupt` if it says no.
+    ``trace``: keep the model's beats for ``explain``. ``go_on`` is asked before RTL starts; `KeyboardInterrupt` if it
+    says no.
     """
     from rtl_tests.cosim import check, run_rtl
     from sim.prediction import predict
@@ -86,6 +106,8 @@ def measure(design: Design, tensors: Mapping[str, np.ndarray], build: ProgramBui
     expected = expected or expect(design, tensors)
     if not go_on():
         raise KeyboardInterrupt
-    rtl = run_rtl(design, tensors, build, simulator=simulator, native=simulator == "verilator", progress=progress, waves=waves)
+    rtl = run_rtl(
+        design, tensors, build, simulator=simulator, native=simulator == "verilator", progress=progress, waves=waves
+    )
     verdict = check(design, rtl, expected.lowered, expected.logical)
     return Measurement(rtl, predict(design.graph, design.hw, constants, trace=trace), expected, verdict)

@@ -23,9 +23,25 @@ from step_lang.interpreter import check_tensors
 from .program_file import ProgramFile, parse_settings, parse_value
 
 __all__ = [
-    "calibration_constants", "calibration_option", "config_options", "configuration", "console", "design_of", "json_option",
-    "load_tensors", "make_directory", "program_options", "seed_option", "show", "simulator_option", "step", "table_of", "titled", "whole_file",
-    "write_json", "write_pictures",
+    "calibration_constants",
+    "calibration_option",
+    "config_options",
+    "configuration",
+    "console",
+    "design_of",
+    "json_option",
+    "load_tensors",
+    "make_directory",
+    "program_options",
+    "seed_option",
+    "show",
+    "simulator_option",
+    "step",
+    "table_of",
+    "titled",
+    "whole_file",
+    "write_json",
+    "write_pictures",
 ]
 
 _UNWRAPPED = 1000
@@ -49,30 +65,68 @@ def show(*results: Any) -> None:
 
 def program_options(command: Callable) -> Callable:
     """PROGRAM, --set, --config, --json and -o."""
-    for decorate in reversed((
+    for decorate in reversed(
+        (
             click.argument("program", metavar="PROGRAM.py[:function]"),
-            click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the program's builder."),
+            click.option(
+                "--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the program's builder."
+            ),
             config_options,
-            click.option("-o", "--output", type=click.Path(path_type=Path), default=None, metavar="DIR", help="Where to write files."),
-            json_option)):
+            click.option(
+                "-o",
+                "--output",
+                type=click.Path(path_type=Path),
+                default=None,
+                metavar="DIR",
+                help="Where to write files.",
+            ),
+            json_option,
+        )
+    ):
         command = decorate(command)
     return command
 
 
 def config_options(command: Callable) -> Callable:
     """--config and --hw."""
-    command = click.option("--hw", "overrides", multiple=True, metavar="SECTION.KEY=VALUE",
-                           help="One key of the hardware configuration, on top of --config, such as tile.size=4.")(command)
-    return click.option("--config", type=click.Path(path_type=Path), default=None, metavar="HW.toml",
-                        help="Hardware configuration (default: T = 16 and all other defaults).")(command)
+    command = click.option(
+        "--hw",
+        "overrides",
+        multiple=True,
+        metavar="SECTION.KEY=VALUE",
+        help="One key of the hardware configuration, on top of --config, such as tile.size=4.",
+    )(command)
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        default=None,
+        metavar="HW.toml",
+        help="Hardware configuration (default: T = 16 and all other defaults).",
+    )(command)
 
 
-json_option = click.option("--json", "json_path", type=click.Path(path_type=Path), default=None, metavar="FILE",
-                           help="Write every number printed, as JSON.")
-calibration_option = click.option("--calibration", type=click.Path(path_type=Path), default=None, metavar="FILE",
-                                  help="Written by 'step-hw calibrate' (default: the timing that units state).")
-simulator_option = click.option("--simulator", type=click.Choice(["verilator", "icarus"]), default="verilator", show_default=True,
-                                help="icarus is slow: for small programs.")
+json_option = click.option(
+    "--json",
+    "json_path",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="Write every number printed, as JSON.",
+)
+calibration_option = click.option(
+    "--calibration",
+    type=click.Path(path_type=Path),
+    default=None,
+    metavar="FILE",
+    help="Written by 'step-hw calibrate' (default: the timing that units state).",
+)
+simulator_option = click.option(
+    "--simulator",
+    type=click.Choice(["verilator", "icarus"]),
+    default="verilator",
+    show_default=True,
+    help="icarus is slow: for small programs.",
+)
 seed_option = click.option("--seed", default=0, show_default=True, help="Seed of the program's random inputs.")
 
 
@@ -101,8 +155,9 @@ def configuration(path: Path | None, overrides: Sequence[str] = ()) -> HardwareC
     return HardwareConfig.from_toml(tomli_w.dumps(document), "--hw" if overrides else str(path or "defaults"))
 
 
-def design_of(program: str, settings: Sequence[str], config: Path | None, overrides: Sequence[str] = (),
-              seed: int = 0) -> tuple[ProgramFile, Design]:
+def design_of(
+    program: str, settings: Sequence[str], config: Path | None, overrides: Sequence[str] = (), seed: int = 0
+) -> tuple[ProgramFile, Design]:
     """The program file and its design; ``seed`` is that of input streams."""
     file = ProgramFile.open(program, parse_settings(settings))
     hw = configuration(config, overrides)
@@ -116,8 +171,10 @@ def load_tensors(file: ProgramFile, design: Design, seed: int, given: Sequence[s
     for pair in given:
         name, equals, path = pair.partition("=")
         if not equals or name not in design.program.tensors:
-            raise TensorError(f"--tensor {pair}: {name!r} vs one of {', '.join(design.program.tensors)}",
-                              fix="give --tensor name=file.npy")
+            raise TensorError(
+                f"--tensor {pair}: {name!r} vs one of {', '.join(design.program.tensors)}",
+                fix="give --tensor name=file.npy",
+            )
         try:
             array = np.load(path)
         except (OSError, ValueError, EOFError) as error:
@@ -146,7 +203,9 @@ def make_directory(directory: Path) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BuildError(f"output directory {directory}: {error.strerror} vs a writable place", fix="choose another with -o") from error
+        raise BuildError(
+            f"output directory {directory}: {error.strerror} vs a writable place", fix="choose another with -o"
+        ) from error
     return directory
 
 
@@ -162,7 +221,9 @@ def whole_file(path: Path, what: str) -> Iterator[Path]:
         yield partial
         partial.replace(path)
     except OSError as error:
-        raise BuildError(f"{what} {path}: {error.strerror or error} vs a writable place", fix="choose another place") from error
+        raise BuildError(
+            f"{what} {path}: {error.strerror or error} vs a writable place", fix="choose another place"
+        ) from error
     finally:
         try:
             partial.unlink(missing_ok=True)

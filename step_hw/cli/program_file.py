@@ -63,13 +63,16 @@ class ProgramFile:
         path_text, _, function = text.partition(":")
         path = Path(path_text)
         if not path.is_file():
-            raise ProgramError(f"program file: {path_text!r} vs an existing Python file",
-                               fix="give PROGRAM.py or PROGRAM.py:function")
+            raise ProgramError(
+                f"program file: {path_text!r} vs an existing Python file", fix="give PROGRAM.py or PROGRAM.py:function"
+            )
         self = cls(path, function or "build", dict(parameters or {}))
         self.module = self._import()
         if not callable(getattr(self.module, self.function, None)):
             names = sorted(n for n, v in vars(self.module).items() if inspect.isfunction(v) and not n.startswith("_"))
-            raise ProgramError(f"function '{self.function}' in {path.name}: not found vs one of {', '.join(names) or 'none'}")
+            raise ProgramError(
+                f"function '{self.function}' in {path.name}: not found vs one of {', '.join(names) or 'none'}"
+            )
         return self
 
     def _import(self) -> ModuleType:
@@ -84,9 +87,13 @@ class ProgramFile:
             spec.loader.exec_module(module)
         except StepError:
             raise
-        except (Exception, SystemExit) as error:  # what the user's file raises is the user's to read, without our traceback
-            raise ProgramError(f"{self.path.name} does not import: {type(error).__name__}: {error}",
-                               source=_line_in(error, self.path)) from error
+        except (
+            Exception,
+            SystemExit,
+        ) as error:  # what the user's file raises is the user's to read, without our traceback
+            raise ProgramError(
+                f"{self.path.name} does not import: {type(error).__name__}: {error}", source=_line_in(error, self.path)
+            ) from error
         finally:
             sys.path.remove(beside)
         return module
@@ -115,8 +122,10 @@ class ProgramFile:
         """The parameter sets that the file lists under ``SWEEPS[name]``."""
         sweeps = getattr(self.module, "SWEEPS", {})
         if name not in sweeps:
-            raise BadParameter(f"sweep of {self.path.name}: {name!r} vs one of {', '.join(sorted(sweeps)) or 'none'}",
-                               fix="list parameter sets in SWEEPS = {name: [{...}, ...]} of the program file")
+            raise BadParameter(
+                f"sweep of {self.path.name}: {name!r} vs one of {', '.join(sorted(sweeps)) or 'none'}",
+                fix="list parameter sets in SWEEPS = {name: [{...}, ...]} of the program file",
+            )
         points = [dict(point) for point in sweeps[name]]
         if not points:
             raise BadParameter(f"sweep '{name}' of {self.path.name}: no parameter sets vs at least one")
@@ -131,13 +140,17 @@ class ProgramFile:
                 error.source = _line_in(error, self.path)
             raise
         except (Exception, SystemExit) as error:
-            raise ProgramError(f"{function.__name__}() of {self.path.name} fails: {type(error).__name__}: {error}",
-                               source=_line_in(error, self.path)) from error
+            raise ProgramError(
+                f"{function.__name__}() of {self.path.name} fails: {type(error).__name__}: {error}",
+                source=_line_in(error, self.path),
+            ) from error
 
     def _mapping(self, maker: Callable, program: Program, seed: int) -> dict[str, Any]:
         made = self._call(maker, program, seed=seed)
         if not isinstance(made, Mapping):
-            raise ProgramError(f"{maker.__name__}() of {self.path.name} returns: {type(made).__name__} vs a dict by name")
+            raise ProgramError(
+                f"{maker.__name__}() of {self.path.name} returns: {type(made).__name__} vs a dict by name"
+            )
         return dict(made)
 
     def _check(self, builder: Callable, parameters: Mapping[str, Any]) -> None:
@@ -146,8 +159,9 @@ class ProgramFile:
             return
         for name in parameters:
             if name not in accepted:
-                raise BadParameter(f"parameter of {self.function}() in {self.path.name}: {name!r} vs one of "
-                                   f"{', '.join(accepted)}")
+                raise BadParameter(
+                    f"parameter of {self.function}() in {self.path.name}: {name!r} vs one of {', '.join(accepted)}"
+                )
 
 
 def _line_in(error: BaseException, path: Path) -> str | None:

@@ -32,8 +32,17 @@ __all__ = ["simulate"]
 @calibration_option
 @seed_option
 @click.option("--stalls/--no-stalls", default=True, show_default=True, help="Where each unit's cycles went.")
-def simulate(program: str, settings: tuple[str, ...], config: Path | None, overrides: tuple[str, ...], output: Path | None,
-             json_path: Path | None, calibration: Path | None, seed: int, stalls: bool) -> None:
+def simulate(
+    program: str,
+    settings: tuple[str, ...],
+    config: Path | None,
+    overrides: tuple[str, ...],
+    output: Path | None,
+    json_path: Path | None,
+    calibration: Path | None,
+    seed: int,
+    stalls: bool,
+) -> None:
     """Predict cycles, traffic, peaks and stalls without RTL."""
     from sim.prediction import predict
     from step_lang import metrics
@@ -47,18 +56,40 @@ def simulate(program: str, settings: tuple[str, ...], config: Path | None, overr
     with step("stepping the model"):
         result = predict(design.graph, design.hw, constants)
     bound = roofline(design.program, design.hw, symbols)
-    write_json(json_path or (output / "prediction.json" if output else None), {
-        "program": design.program.name, "parameters": file.parameters, "tile": design.hw.tile, "constants": constants,
-        "onchip_bytes": int(costs.onchip_bytes), "flops": int(costs.flops), "symbolic_offchip_bytes": int(costs.offchip_bytes),
-        "roofline_cycles": bound.cycles, **result.as_json()})
-    show(table_of(f"{design.program.name} on T = {design.hw.tile}, predicted from {where}", [
-        ("cycles", f"{result.cycles:,} (first off-chip read to last off-chip write)"),
-        ("roofline", f"{bound.cycles:,.0f} cycles, {bound.bound} bound: {bound.cycles / result.cycles:.1%} reached"),
-        ("off-chip", f"{result.offchip_read_bytes:,} B read, {result.offchip_write_bytes:,} B written"),
-        ("on-chip", f"{int(costs.onchip_bytes):,} B required; scratchpads at their fullest: "
-                    + (", ".join(f"{name} {n} frames" for name, n in result.peak_frames.items()) or "none used")),
-        ("model", f"{result.wall_seconds:.3f} s"),
-        *(("warning", text) for text in design.graph.warnings)]))
+    write_json(
+        json_path or (output / "prediction.json" if output else None),
+        {
+            "program": design.program.name,
+            "parameters": file.parameters,
+            "tile": design.hw.tile,
+            "constants": constants,
+            "onchip_bytes": int(costs.onchip_bytes),
+            "flops": int(costs.flops),
+            "symbolic_offchip_bytes": int(costs.offchip_bytes),
+            "roofline_cycles": bound.cycles,
+            **result.as_json(),
+        },
+    )
+    show(
+        table_of(
+            f"{design.program.name} on T = {design.hw.tile}, predicted from {where}",
+            [
+                ("cycles", f"{result.cycles:,} (first off-chip read to last off-chip write)"),
+                (
+                    "roofline",
+                    f"{bound.cycles:,.0f} cycles, {bound.bound} bound: {bound.cycles / result.cycles:.1%} reached",
+                ),
+                ("off-chip", f"{result.offchip_read_bytes:,} B read, {result.offchip_write_bytes:,} B written"),
+                (
+                    "on-chip",
+                    f"{int(costs.onchip_bytes):,} B required; scratchpads at their fullest: "
+                    + (", ".join(f"{name} {n} frames" for name, n in result.peak_frames.items()) or "none used"),
+                ),
+                ("model", f"{result.wall_seconds:.3f} s"),
+                *(("warning", text) for text in design.graph.warnings),
+            ],
+        )
+    )
     if stalls:
         show(stall_table(result.stalls, result.total_cycles))
 

@@ -39,7 +39,8 @@ def build(n: int = 8, t: int = 4):
         y = p.tensor("y", (2 * t, n * t), bf16)
         tiles = ops.linear_offchip_load(x, (t, t), shape=(2, n), stride=(n, 1), name="load_x")
         largest = ops.accum(fn.max(), tiles, rank=1, name="fold")
-        ops.linear_offchip_store(ops.map(fn.max(), tiles, ops.repeat(largest, n, name="back"), name="join"), y, name="store_y")
+        back = ops.repeat(largest, n, name="back")
+        ops.linear_offchip_store(ops.map(fn.max(), tiles, back, name="join"), y, name="store_y")
     return p
 """
 """``join`` wants a tile of x and the fold of all n tiles: the link to it must hold what passes meanwhile."""

@@ -40,7 +40,7 @@ def refused(outcome: Outcome, *said: str) -> str:
 
 @dataclass
 class Case:
-    """A body of ``build`` after `HEAD`, the line of the mistake in it (0: none), command options, parts of the message."""
+    """A body of ``build`` after `HEAD`, the line of the mistake in it (0: none), options, parts of the message."""
 
     name: str
     body: str
@@ -51,86 +51,203 @@ class Case:
 
 
 PROGRAMS = [
-    Case("shape mismatch", """
+    Case(
+        "shape mismatch",
+        """
 a = ops.linear_offchip_load(x, (4, 4), name="a")
 b = ops.linear_offchip_load(x, (4, 4), shape=(2,), stride=(1,), name="b")
 ops.linear_offchip_store(ops.map(fn.add(), a, b, name="total"), y)
-""", 3, (r"map 'total'", r"\[2, 4\]", r"\[2\]", "fix: ")),
-    Case("wrong rank", """
+""",
+        3,
+        (r"map 'total'", r"\[2, 4\]", r"\[2\]", "fix: "),
+    ),
+    Case(
+        "wrong rank",
+        """
 a = ops.linear_offchip_load(x, (4, 4))
 ops.linear_offchip_store(ops.accum(fn.max(), a, rank=3, name="fold"), y)
-""", 2, ("accum 'fold'", "3", "1")),
-    Case("wrong type", """
+""",
+        2,
+        ("accum 'fold'", "3", "1"),
+    ),
+    Case(
+        "wrong type",
+        """
 a = ops.linear_offchip_load(x, (4, 4))
 b = ops.linear_offchip_load(p.tensor("w", (8, 16), int8), (4, 4))
 ops.linear_offchip_store(ops.map(fn.add(), a, b, name="total"), y)
-""", 3, ("map 'total'", "bf16", "int8")),
-    Case("tile does not divide", """
+""",
+        3,
+        ("map 'total'", "bf16", "int8"),
+    ),
+    Case(
+        "tile does not divide",
+        """
 a = ops.linear_offchip_load(x, (4, 5), name="a")
 ops.linear_offchip_store(a, y)
-""", 1, ("linear_offchip_load 'a'", "4 x 5 does not divide 8 x 16", "fix: ")),
-    Case("stream used by nobody", """
+""",
+        1,
+        ("linear_offchip_load 'a'", "4 x 5 does not divide 8 x 16", "fix: "),
+    ),
+    Case(
+        "stream used by nobody",
+        """
 a = ops.linear_offchip_load(x, (4, 4))
 ops.map(fn.silu(), a, name="lost")
 ops.linear_offchip_store(a, y)
-""", 2, ("map 'lost'", "used by nobody vs at least one consumer", "fix: ")),
-    Case("stream of another program", """
+""",
+        2,
+        ("map 'lost'", "used by nobody vs at least one consumer", "fix: "),
+    ),
+    Case(
+        "stream of another program",
+        """
 with Program("other") as other:
     a = ops.linear_offchip_load(other.tensor("z", (8, 16), bf16), (4, 4))
 ops.linear_offchip_store(a, y, name="store_y")
-""", 3, ("linear_offchip_store", "'p' vs 'other'")),
-    Case("unknown function", """
+""",
+        3,
+        ("linear_offchip_store", "'p' vs 'other'"),
+    ),
+    Case(
+        "unknown function",
+        """
 a = ops.linear_offchip_load(x, (4, 4))
 ops.linear_offchip_store(ops.map(fn.swish(), a), y)
-""", 2, ("'swish'", "fix: use one of .*silu")),
-    Case("T not supported", """
+""",
+        2,
+        ("'swish'", "fix: use one of .*silu"),
+    ),
+    Case(
+        "T not supported",
+        """
 ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4)), y)
-""", 0, (r"tile.size': 5 vs 2, 4, 8, 16",), ("--hw", "tile.size=5")),
-    Case("T does not divide the tile", """
+""",
+        0,
+        (r"tile.size': 5 vs 2, 4, 8, 16",),
+        ("--hw", "tile.size=5"),
+    ),
+    Case(
+        "T does not divide the tile",
+        """
 ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4), name="a"), y)
-""", 1, ("4 x 4|4 rows|rows", "8"), ("--hw", "tile.size=8")),
-    Case("scratchpad too small", """
+""",
+        1,
+        ("4 x 4|4 rows|rows", "8"),
+        ("--hw", "tile.size=8"),
+    ),
+    Case(
+        "scratchpad too small",
+        """
 a = ops.linear_offchip_load(x, (4, 4), shape=(2, 4), stride=(4, 1))
 ops.linear_offchip_store(ops.streamify(ops.bufferize(a, rank=1, name="keep"), repeat=1), y)
-""", 2, ("bufferize 'keep'", r"\b4\b", r"\b2\b", "scratchpad.frames"),
-         (*T4, "--hw", "scratchpad.frames=2", "--hw", "scratchpad.page_frames=1")),
-    Case("accumulator too small", """
+""",
+        2,
+        ("bufferize 'keep'", r"\b4\b", r"\b2\b", "scratchpad.frames"),
+        (*T4, "--hw", "scratchpad.frames=2", "--hw", "scratchpad.page_frames=1"),
+    ),
+    Case(
+        "accumulator too small",
+        """
 a = ops.linear_offchip_load(x, (8, 16), shape=(2,), stride=(0,))
 ops.linear_offchip_store(ops.accum(fn.max(), ops.repeat(a, 1), rank=1, name="fold"), p.tensor("z", (16, 16), bf16))
-""", 2, ("accum 'fold'", r"vs 4 entries", "accumulator.entries"), (*T4, "--hw", "accumulator.entries=4")),
-    Case("off-chip memory too small", """
+""",
+        2,
+        ("accum 'fold'", r"vs 4 entries", "accumulator.entries"),
+        (*T4, "--hw", "accumulator.entries=4"),
+    ),
+    Case(
+        "off-chip memory too small",
+        """
 a = ops.linear_offchip_load(x, (4, 4))
 ops.linear_offchip_store(a, y)
 ops.linear_offchip_store(a, p.tensor("z", (8, 16), bf16))
-""", 3, ("off-chip memory for 'z'", "768 bytes vs 512", "memory.capacity_bytes"), (*T4, "--hw", "memory.capacity_bytes=512")),
-    Case("no such link", """
+""",
+        3,
+        ("off-chip memory for 'z'", "768 bytes vs 512", "memory.capacity_bytes"),
+        (*T4, "--hw", "memory.capacity_bytes=512"),
+    ),
+    Case(
+        "no such link",
+        """
 ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4), name="load_x"), y)
-""", 0, (r"link.depths.lod_x'", "no such link vs load_x"), (*T4, "--hw", "link.depths.lod_x=8")),
-    Case("unknown key", """
+""",
+        0,
+        (r"link.depths.lod_x'", "no such link vs load_x"),
+        (*T4, "--hw", "link.depths.lod_x=8"),
+    ),
+    Case(
+        "unknown key",
+        """
 ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4)), y)
-""", 0, ("unknown key 'tile.sise'", "size"), ("--hw", "tile.sise=4")),
-    Case("override without a value", """
+""",
+        0,
+        ("unknown key 'tile.sise'", "size"),
+        ("--hw", "tile.sise=4"),
+    ),
+    Case(
+        "override without a value",
+        """
 ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4)), y)
-""", 0, ("'tile.size' vs section.key=value",), ("--hw", "tile.size")),
-    Case("no configuration file", """
+""",
+        0,
+        ("'tile.size' vs section.key=value",),
+        ("--hw", "tile.size"),
+    ),
+    Case(
+        "no configuration file",
+        """
 ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4)), y)
-""", 0, ("nowhere.toml", "No such file"), ("--config", "nowhere.toml")),
-    Case("no such sweep", """
+""",
+        0,
+        ("nowhere.toml", "No such file"),
+        ("--config", "nowhere.toml"),
+    ),
+    Case(
+        "no such sweep",
+        """
 ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4)), y)
-""", 0, ("'fig9' vs one of none", "fix: "), ("--sweep", "fig9"), "validate"),
-    Case("the builder fails", """
+""",
+        0,
+        ("'fig9' vs one of none", "fix: "),
+        ("--sweep", "fig9"),
+        "validate",
+    ),
+    Case(
+        "the builder fails",
+        """
 x.nothing
-""", 1, ("AttributeError", "nothing")),
-    Case("the builder exits", """
+""",
+        1,
+        ("AttributeError", "nothing"),
+    ),
+    Case(
+        "the builder exits",
+        """
 raise SystemExit(0)
-""", 1, ("SystemExit",)),
-    Case("no value", """
+""",
+        1,
+        ("SystemExit",),
+    ),
+    Case(
+        "no value",
+        """
 ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4)), y)
-""", 0, ("'rows' vs name=value",), ("--set", "rows")),
-    Case("input stream without values", """
+""",
+        0,
+        ("'rows' vs name=value",),
+        ("--set", "rows"),
+    ),
+    Case(
+        "input stream without values",
+        """
 ref = ops.input_stream("ref", scalar(u32), (dynamic("n"),))
 ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4), ref=ref), y)
-""", 0, ("input stream 'ref'|'ref'", "missing"), T4),
+""",
+        0,
+        ("input stream 'ref'|'ref'", "missing"),
+        T4,
+    ),
 ]
 
 
@@ -146,16 +263,20 @@ def test_program(case, tmp_path):
     assert not [p for p in (tmp_path / "out").rglob("*") if p.is_file()]
 
 
-@pytest.mark.parametrize(("text", "argument", "said"), [
-    (None, "", ("program.py", "existing Python file", "fix: ")),
-    ("", "", ("'build' in program.py: not found vs one of none",)),
-    (COPY, ":make", ("'make' in program.py: not found vs one of build",)),
-    ("def build(:\n", "", ("program.py does not import: SyntaxError", "line 1")),
-    ("\nimport nothing_of_that_name\n", "", (r"program.py:2: .*ModuleNotFoundError",)),
-    ("import sys\nsys.exit(3)\n", "", (r"program.py:2: .*SystemExit",)),
-    ("def build(n): pass\n", "", ("missing 1 required positional argument: 'n'",)),
-    ("def build(): return 7\n", "", ("int vs a Program",)),
-], ids=["missing", "empty", "no such function", "syntax", "import", "exit", "parameter", "no program"])
+@pytest.mark.parametrize(
+    ("text", "argument", "said"),
+    [
+        (None, "", ("program.py", "existing Python file", "fix: ")),
+        ("", "", ("'build' in program.py: not found vs one of none",)),
+        (COPY, ":make", ("'make' in program.py: not found vs one of build",)),
+        ("def build(:\n", "", ("program.py does not import: SyntaxError", "line 1")),
+        ("\nimport nothing_of_that_name\n", "", (r"program.py:2: .*ModuleNotFoundError",)),
+        ("import sys\nsys.exit(3)\n", "", (r"program.py:2: .*SystemExit",)),
+        ("def build(n): pass\n", "", ("missing 1 required positional argument: 'n'",)),
+        ("def build(): return 7\n", "", ("int vs a Program",)),
+    ],
+    ids=["missing", "empty", "no such function", "syntax", "import", "exit", "parameter", "no program"],
+)
 def test_program_file(text, argument, said, tmp_path):
     path = tmp_path / "program.py"
     if text is not None:
@@ -167,12 +288,15 @@ def test_a_parameter_the_builder_does_not_take(copy):
     refused(step_hw("simulate", copy, "--set", "colour=3"), "'colour' vs one of rows, cols, t")
 
 
-@pytest.mark.parametrize(("returned", "said"), [
-    ("1 / 0", ("ZeroDivisionError", r"program.py:\d+")),
-    ("[]", (r"inputs\(\) of program.py returns: list vs a dict",)),
-    ("{}", ("tensor 'x'", "missing vs shape")),
-    ("{'x': __import__('numpy').zeros((8, 16))}", ("tensor 'x'", "float64", "bf16")),
-])
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [
+        ("1 / 0", ("ZeroDivisionError", r"program.py:\d+")),
+        ("[]", (r"inputs\(\) of program.py returns: list vs a dict",)),
+        ("{}", ("tensor 'x'", "missing vs shape")),
+        ("{'x': __import__('numpy').zeros((8, 16))}", ("tensor 'x'", "float64", "bf16")),
+    ],
+)
 def test_inputs_of_the_file(returned, said, tmp_path):
     path = write(tmp_path, f"{COPY}\n\ndef inputs(program, seed):\n    return {returned}\n")
     for command in ("cosim", "validate"):
@@ -183,14 +307,18 @@ def test_inputs_of_the_file(returned, said, tmp_path):
 # Tensors given on the command line
 
 
-@pytest.mark.parametrize(("array", "said"), [
-    (np.zeros((8, 12), np.uint16), ("tensor 'x'", "8, 12", "8, 16")),
-    (np.zeros((8, 16), np.float32), ("tensor 'x'", "float32", "bf16")),
-    (b"", ("vs a readable .npy file",)),
-    (b"nonsense", ("vs a readable .npy file",)),
-    (None, ("vs a readable .npy file", "No such file")),
-    ({}, ("an archive of arrays vs one array",)),
-], ids=["shape", "dtype", "empty file", "no npy", "missing", "archive"])
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.zeros((8, 12), np.uint16), ("tensor 'x'", "8, 12", "8, 16")),
+        (np.zeros((8, 16), np.float32), ("tensor 'x'", "float32", "bf16")),
+        (b"", ("vs a readable .npy file",)),
+        (b"nonsense", ("vs a readable .npy file",)),
+        (None, ("vs a readable .npy file", "No such file")),
+        ({}, ("an archive of arrays vs one array",)),
+    ],
+    ids=["shape", "dtype", "empty file", "no npy", "missing", "archive"],
+)
 def test_tensor_file(array, said, copy, tmp_path):
     path = tmp_path / "x.npy"
     if isinstance(array, dict):
@@ -222,17 +350,25 @@ def _calibration(directory: Path, **change: object) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    ({"a": ("version = 1", "version = 0")}, ("outdated", "version 0 vs 1")),
-    ({"a": ("version = 1", "version = ")}, ("corrupt",)),
-    ({"a": ("hbm.read_overhead", "hbm.overhead")}, ("corrupt", "hbm.read_overhead")),
-    ({"a": ('read_overhead" = 0', 'read_overhead" = "much"')}, ("corrupt", "much")),
-    ({"a": ("[constants]", "[[fitted]]\nname = 1\n[constants]")}, ("corrupt", "rtl_cycles")),
-], ids=["outdated", "no toml", "constant missing", "constant no number", "comparison"])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"a": ("version = 1", "version = 0")}, ("outdated", "version 0 vs 1")),
+        ({"a": ("version = 1", "version = ")}, ("corrupt",)),
+        ({"a": ("hbm.read_overhead", "hbm.overhead")}, ("corrupt", "hbm.read_overhead")),
+        ({"a": ('read_overhead" = 0', 'read_overhead" = "much"')}, ("corrupt", "much")),
+        ({"a": ("[constants]", "[[fitted]]\nname = 1\n[constants]")}, ("corrupt", "rtl_cycles")),
+    ],
+    ids=["outdated", "no toml", "constant missing", "constant no number", "comparison"],
+)
 def test_calibration_file(change, said, copy, tmp_path):
     path = _calibration(tmp_path, **change)
     for command in ("simulate", "cosim", "validate"):
-        refused(step_hw(command, copy, *T4, "--calibration", path, "-o", tmp_path / "out"), *said, "fix: run 'step-hw calibrate'")
+        refused(
+            step_hw(command, copy, *T4, "--calibration", path, "-o", tmp_path / "out"),
+            *said,
+            "fix: run 'step-hw calibrate'",
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -244,7 +380,9 @@ def test_calibration_of_other_hardware(copy, tmp_path):
 
 
 def test_no_calibration_file(copy, tmp_path):
-    refused(step_hw("simulate", copy, *T4, "--calibration", tmp_path / "no.toml"), "missing vs an existing file", "fix: ")
+    refused(
+        step_hw("simulate", copy, *T4, "--calibration", tmp_path / "no.toml"), "missing vs an existing file", "fix: "
+    )
     refused(step_hw("simulate", copy, *T4, "--calibration", tmp_path), "corrupt")
 
 
@@ -260,13 +398,25 @@ def _stub(directory: Path, **programs: str) -> str:
     return str(directory)
 
 
-@pytest.mark.parametrize(("simulator", "programs", "said"), [
-    ("verilator", {}, ("verilator, make, g\\+\\+ not found on PATH", "fix: apt install verilator")),
-    ("verilator", {"verilator": "Verilator 4.038 2020", "make": "", "gxx": ""}, ("version 4.038 vs at least 5.006", "fix: ")),
-    ("verilator", {"verilator": "what?", "make": "", "gxx": ""}, ("prints no version", "fix: ")),
-    ("icarus", {"verilator": "Verilator 5.040"}, ("iverilog, vvp not found on PATH", "fix: apt install iverilog")),
-    ("icarus", {"iverilog": "Icarus Verilog version 10.3 (stable)", "vvp": ""}, ("version 10.3 vs at least 11.0", "fix: ")),
-], ids=["none", "too old", "no version", "no icarus", "icarus too old"])
+@pytest.mark.parametrize(
+    ("simulator", "programs", "said"),
+    [
+        ("verilator", {}, ("verilator, make, g\\+\\+ not found on PATH", "fix: apt install verilator")),
+        (
+            "verilator",
+            {"verilator": "Verilator 4.038 2020", "make": "", "gxx": ""},
+            ("version 4.038 vs at least 5.006", "fix: "),
+        ),
+        ("verilator", {"verilator": "what?", "make": "", "gxx": ""}, ("prints no version", "fix: ")),
+        ("icarus", {"verilator": "Verilator 5.040"}, ("iverilog, vvp not found on PATH", "fix: apt install iverilog")),
+        (
+            "icarus",
+            {"iverilog": "Icarus Verilog version 10.3 (stable)", "vvp": ""},
+            ("version 10.3 vs at least 11.0", "fix: "),
+        ),
+    ],
+    ids=["none", "too old", "no version", "no icarus", "icarus too old"],
+)
 def test_simulator(simulator, programs, said, copy, tmp_path, monkeypatch):
     stubs = tmp_path / "bin"
     stubs.mkdir()
@@ -283,8 +433,9 @@ def test_a_compiler_that_fails(copy, tmp_path, monkeypatch):
     stubs = tmp_path / "bin"
     stubs.mkdir()
     _stub(stubs, verilator="Verilator 5.040", make="", gxx="")
-    (stubs / "verilator").write_text('#!/bin/sh\n[ "$1" = --version ] && echo Verilator 5.040 && exit\n'
-                                     "echo '%Error: out of luck'\nexit 1\n")
+    (stubs / "verilator").write_text(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo Verilator 5.040 && exit\necho '%Error: out of luck'\nexit 1\n"
+    )
     monkeypatch.setenv("PATH", f"{stubs}:{os.environ['PATH']}")
     monkeypatch.setenv("STEP_HW_CACHE", str(tmp_path / "cache"))
     refused(step_hw("cosim", copy, *T4, "-o", tmp_path / "out"), "could not compile copy_top")
@@ -311,9 +462,13 @@ def test_json_and_calibration_files(copy, tmp_path):
 
 def test_build_directory(copy, tmp_path):
     (tmp_path / "file").write_text("")
-    done = subprocess.run([sys.executable, "-m", "step_hw", "cosim", copy, *T4, "-o", tmp_path / "out"], capture_output=True, text=True,
-                          env=environment(STEP_HW_CACHE=str(tmp_path / "file"),
-                                          NUMBA_CACHE_DIR=str(tmp_path / "numba")), check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "step_hw", "cosim", copy, *T4, "-o", tmp_path / "out"],
+        capture_output=True,
+        text=True,
+        env=environment(STEP_HW_CACHE=str(tmp_path / "file"), NUMBA_CACHE_DIR=str(tmp_path / "numba")),
+        check=False,
+    )
     refused(Outcome(done.returncode, done.stdout, done.stderr), "build directory", "fix: set STEP_HW_CACHE")
     assert not (tmp_path / "out/result.json").exists()
 

@@ -20,13 +20,20 @@ BYTES = 2 * 4 * 16 * 2  # of the copied tensor, rows x cols tiles of 16 bf16
 
 
 def digest(directory: Path) -> dict[str, str]:
-    return {str(p.relative_to(directory)): hashlib.sha256(p.read_bytes()).hexdigest()
-            for p in sorted(directory.rglob("*")) if p.is_file()}
+    return {
+        str(p.relative_to(directory)): hashlib.sha256(p.read_bytes()).hexdigest()
+        for p in sorted(directory.rglob("*"))
+        if p.is_file()
+    }
 
 
 def rows_of(table: str) -> dict[str, str]:
     """Rows of a two-column table by their first column."""
-    return {line.split("  ")[1]: line.strip().split("  ", 1)[1].strip() for line in table.splitlines() if line.startswith("  ")}
+    return {
+        line.split("  ")[1]: line.strip().split("  ", 1)[1].strip()
+        for line in table.splitlines()
+        if line.startswith("  ")
+    }
 
 
 # Help
@@ -77,8 +84,13 @@ def test_generate_is_deterministic(copy, tmp_path):
     wanted = digest(tmp_path / "0")
     assert len(wanted) > 6
     for seed in ("1", "2"):
-        subprocess.run([sys.executable, "-m", "step_hw", "generate", copy, *T4, "-o", tmp_path / seed], check=True,
-                       env=environment(PYTHONHASHSEED=seed), cwd=tmp_path, capture_output=True)
+        subprocess.run(
+            [sys.executable, "-m", "step_hw", "generate", copy, *T4, "-o", tmp_path / seed],
+            check=True,
+            env=environment(PYTHONHASHSEED=seed),
+            cwd=tmp_path,
+            capture_output=True,
+        )
         assert digest(tmp_path / seed) == wanted
 
 
@@ -120,7 +132,8 @@ def build(t: int = 4):
     with Program("gather") as p:
         ref = ops.input_stream("ref", scalar(u32), (dynamic("n"),))
         x = p.tensor("x", (t, t), bf16)
-        ops.linear_offchip_store(ops.linear_offchip_load(x, (t, t), ref=ref, name="load_x"), p.tensor("y", (8 * t, t), bf16))
+        y = p.tensor("y", (8 * t, t), bf16)
+        ops.linear_offchip_store(ops.linear_offchip_load(x, (t, t), ref=ref, name="load_x"), y)
     return p
 
 def streams(program, seed=0):
@@ -136,8 +149,13 @@ def streams(program, seed=0):
 
 def test_piped_lines_are_not_broken(copy):
     """Output is as wide as it needs to be, whatever rich takes for the width of a pipe."""
-    done = subprocess.run([sys.executable, "-m", "step_hw", "simulate", copy, *T4], env=environment(COLUMNS="40"),
-                          capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "step_hw", "simulate", copy, *T4],
+        env=environment(COLUMNS="40"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert "copy on T = 4, predicted from the units' stated timing (no calibration file)\n" in done.stdout
     assert not any(line.endswith(" ") for line in done.stdout.splitlines())
 
@@ -164,8 +182,9 @@ def test_cosim(copy, tmp_path):
 def test_cosim_of_a_given_tensor(copy, tmp_path):
     x = np.arange(8 * 16, dtype=np.uint16).reshape(8, 16)
     np.save(tmp_path / "x.npy", x)
-    outcome = step_hw("cosim", copy, *T4, "-o", tmp_path / "out", "--tensor", f"x={tmp_path / 'x.npy'}",
-                      "--json", tmp_path / "r.json")
+    outcome = step_hw(
+        "cosim", copy, *T4, "-o", tmp_path / "out", "--tensor", f"x={tmp_path / 'x.npy'}", "--json", tmp_path / "r.json"
+    )
     assert outcome.code == 0, outcome.err
     assert (np.load(tmp_path / "out/y.npy") == x).all()
     assert json.loads((tmp_path / "r.json").read_text())["bit_exact"] is True
@@ -201,8 +220,9 @@ def test_validate_sweep(copy, tmp_path):
     assert "<svg" in (out / "validate.svg").read_text()
     for row in found["rows"]:
         beats = row["parameters"]["rows"] * 4 + 1
-        assert (f"rows={row['parameters']['rows']}: RTL and model agree: {beats} beats on 1 link, "
-                "each in the same cycle") in outcome.out
+        assert (
+            f"rows={row['parameters']['rows']}: RTL and model agree: {beats} beats on 1 link, each in the same cycle"
+        ) in outcome.out
     assert "3 configurations, 1 netlist;" in outcome.err
 
 
@@ -217,8 +237,11 @@ def test_validate_finds_the_wrong_constant(copy, tmp_path):
     assert outcome.code == 0, outcome.err
     row = json.loads((tmp_path / "out/validate.json").read_text())["rows"][0]
     assert row["bit_exact"] and row["model_cycles"] - row["rtl_cycles"] == 3
-    said = re.search(r"part on 1 of 1 links; first on link 'load_x', beat 0: RTL moves it in cycle (\d+), model moves it in "
-                     r"cycle (\d+)", outcome.out)
+    said = re.search(
+        r"part on 1 of 1 links; first on link 'load_x', beat 0: RTL moves it in cycle (\d+), model moves it in "
+        r"cycle (\d+)",
+        outcome.out,
+    )
     assert said and int(said[2]) - int(said[1]) == 3
     assert "<-- first difference" in outcome.out
     assert re.search(r"load_x \(load, .*program.py:\d+.*\): RTL state 0x[0-9a-f]+; model", outcome.out)

@@ -48,13 +48,22 @@ def wait_for(what, seconds: float = 240.0) -> None:
 
 def interrupted(arguments: list, directory: Path, ready) -> tuple[int, str, str]:
     """Start a command, send SIGINT when it simulates and ``ready()``; exit code, stdout, stderr."""
-    process = subprocess.Popen([sys.executable, "-m", "step_hw", *map(str, arguments)], cwd=directory, env=environment(),
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "step_hw", *map(str, arguments)],
+        cwd=directory,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
+
         def simulating() -> bool:
             assert process.poll() is None, process.communicate()
-            return ready() and any(Path(f"/proc/{pid}/exe").exists() and os.readlink(f"/proc/{pid}/exe").endswith("/design")
-                                   for pid in descendants(process.pid))
+            return ready() and any(
+                Path(f"/proc/{pid}/exe").exists() and os.readlink(f"/proc/{pid}/exe").endswith("/design")
+                for pid in descendants(process.pid)
+            )
 
         wait_for(simulating)
         below = descendants(process.pid)
@@ -74,11 +83,14 @@ def test_validate(tmp_path):
     out = tmp_path / "out"
     rows = out / "rows.jsonl"
     code, _, err = interrupted(
-        ["validate", program, *SLOW, "-o", out, "--sweep", "long", "--jobs", 1], tmp_path,
-        lambda: rows.exists() and rows.read_text().endswith("\n"))
+        ["validate", program, *SLOW, "-o", out, "--sweep", "long", "--jobs", 1],
+        tmp_path,
+        lambda: rows.exists() and rows.read_text().endswith("\n"),
+    )
     assert code == 2 and "Traceback" not in err
     assert [line for line in err.splitlines() if line.startswith("interrupted: ")] == [
-        f"interrupted: 1 of 2 rows finished, in {rows}; finished builds are kept"]
+        f"interrupted: 1 of 2 rows finished, in {rows}; finished builds are kept"
+    ]
     [row] = [json.loads(line) for line in rows.read_text().splitlines()]
     assert row["parameters"] == {"rows": 1, "cols": 1} and row["bit_exact"]
     assert [p.name for p in out.iterdir()] == ["rows.jsonl"]
@@ -88,7 +100,8 @@ def test_cosim(tmp_path):
     program = write(tmp_path, LONG)
     out = tmp_path / "out"
     code, printed, err = interrupted(
-        ["cosim", program, *SLOW, "-o", out, "--set", "rows=64", "--set", "cols=64"], tmp_path, lambda: True)
+        ["cosim", program, *SLOW, "-o", out, "--set", "rows=64", "--set", "cols=64"], tmp_path, lambda: True
+    )
     assert (code, printed) == (2, "") and "Traceback" not in err
     assert len([line for line in err.splitlines() if line.startswith("interrupted: ")]) == 1
     assert not list(out.glob("*.json.part")) and not (out / "result.json").exists() and not (out / "y.npy").exists()

@@ -27,8 +27,13 @@ def graph(*links: tuple[str, str, str], depth: int = 2, kinds: dict[str, tuple[s
 
 
 # x goes to fold, which answers only after a whole vector, and past it to join, which waits for the answer.
-FORK_JOIN = graph(("x", "load", "fork"), ("to_fold", "fork", "fold"), ("to_join", "fork", "join"), ("sum", "fold", "join"),
-                  ("y", "join", "store"))
+FORK_JOIN = graph(
+    ("x", "load", "fork"),
+    ("to_fold", "fork", "fold"),
+    ("to_join", "fork", "join"),
+    ("sum", "fold", "join"),
+    ("y", "join", "store"),
+)
 
 
 def test_fork_join_names_the_full_link_and_the_fix():
@@ -38,7 +43,8 @@ def test_fork_join_names_the_full_link_and_the_fix():
         "  fork writes to to_join (2/2, full), waits for join",
         "  join reads from sum (0/2, empty), waits for fold",
         "  fold reads from to_fold (0/2, empty), waits for fork",
-        "  fix: give to_join more than 2 beats ([link.depths] in the hardware configuration)"]
+        "  fix: give to_join more than 2 beats ([link.depths] in the hardware configuration)",
+    ]
 
 
 def test_what_hangs_behind_the_cycle_is_no_part_of_it():
@@ -49,7 +55,9 @@ def test_what_hangs_behind_the_cycle_is_no_part_of_it():
 
 def test_a_half_full_link_holds_nobody_up():
     assert waiting_cycle(FORK_JOIN, [2, 0, 1, 0, 0]) == []
-    assert deadlock_report(FORK_JOIN, [2, 0, 1, 0, 0]) == "deadlock: no unit moves, beats wait on x (2/2), to_join (1/2)"
+    assert (
+        deadlock_report(FORK_JOIN, [2, 0, 1, 0, 0]) == "deadlock: no unit moves, beats wait on x (2/2), to_join (1/2)"
+    )
 
 
 def test_nothing_anywhere():
@@ -75,8 +83,16 @@ def test_links_at_the_boundary_are_the_benchs():
 
 
 BUFFERED = graph(
-    ("data", "load", "fill"), ("ref", "fill", "read"), ("count", "load", "read"), ("out", "read", "store"),
-    kinds={"fill": ("bufferize", {"scratchpad": "pad"}), "read": ("streamify", {"scratchpad": "pad"}), "pad": ("scratchpad", {})})
+    ("data", "load", "fill"),
+    ("ref", "fill", "read"),
+    ("count", "load", "read"),
+    ("out", "read", "store"),
+    kinds={
+        "fill": ("bufferize", {"scratchpad": "pad"}),
+        "read": ("streamify", {"scratchpad": "pad"}),
+        "pad": ("scratchpad", {}),
+    },
+)
 
 
 def test_room_in_a_scratchpad():
@@ -86,7 +102,8 @@ def test_room_in_a_scratchpad():
         "  load writes to data (2/2, full), waits for fill",
         "  fill finds no room in pad, waits for read",
         "  read reads from count (0/2, empty), waits for load",
-        "  fix: give data more than 2 beats ([link.depths] in the hardware configuration)"]
+        "  fix: give data more than 2 beats ([link.depths] in the hardware configuration)",
+    ]
 
 
 def test_a_scratchpad_holds_up_only_who_has_something_to_put_in():

@@ -10,27 +10,35 @@ from step_lang.roofline import peak_flops, roofline
 
 
 def test_swiglu_of_the_paper():
-    """Figure 8, tile (64, 256): every operand once, x for each of two intermediate tiles; 128 B a cycle; a product a cycle."""
+    """Figure 8, tile (64, 256): weights once, x for each of two intermediate tiles; 128 B and a product a cycle."""
     bound = roofline(swiglu.build(tile_b=64, tile_f=256), HardwareConfig())
     elements = 64 * 256 * 2 + 3 * 256 * 512 + 64 * 256
     assert bound.memory == elements * 2 / 128
-    assert bound.compute == 64 * 256 * 512 / 16 ** 3
+    assert bound.compute == 64 * 256 * 512 / 16**3
     assert bound.busiest in ("gate_matmul", "up_matmul", "down_matmul")
     assert bound.cycles == bound.memory and bound.bound == "memory"
 
 
 def test_narrow_dot_products_make_it_compute_bound():
     bound = roofline(matmul.build(m=32, k=32, n=32), HardwareConfig(tile=4, k_per_cycle=1))
-    assert bound.compute == 32 ** 3 / (4 * 4 * 1)
+    assert bound.compute == 32**3 / (4 * 4 * 1)
     assert (bound.bound, bound.busiest, bound.cycles) == ("compute", "matmul", bound.compute)
 
 
-@pytest.mark.parametrize(("memory", "peak"), [
-    (MemoryConfig(), 128), (MemoryConfig(channels=1), 32), (MemoryConfig(interval=1), 256),
-    (MemoryConfig(model="banked", tccd=4), 64)])
+@pytest.mark.parametrize(
+    ("memory", "peak"),
+    [
+        (MemoryConfig(), 128),
+        (MemoryConfig(channels=1), 32),
+        (MemoryConfig(interval=1), 256),
+        (MemoryConfig(model="banked", tccd=4), 64),
+    ],
+)
 def test_memory_bound_follows_the_bandwidth(memory, peak):
     with Program("copy") as p:
-        ops.linear_offchip_store(ops.linear_offchip_load(p.tensor("x", (64, 64), bf16), (16, 16)), p.tensor("y", (64, 64), bf16))
+        ops.linear_offchip_store(
+            ops.linear_offchip_load(p.tensor("x", (64, 64), bf16), (16, 16)), p.tensor("y", (64, 64), bf16)
+        )
     bound = roofline(p, HardwareConfig(memory=memory))
     assert (bound.memory, bound.compute, bound.busiest) == (2 * 64 * 64 * 2 / peak, 0.0, "-")
 

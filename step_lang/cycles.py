@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from .errors import DeadlockError, StepError
+from .errors import ArbitrationError, DeadlockError, StepError
 from .operator import Operator
 from .program import Program
 from .tokens import TokenStream, concat_tokens, data_empty
@@ -47,6 +47,7 @@ class _Process:
     def __init__(self, operator: Operator):
         self.operator = operator
         self.pending = [TokenStream(s.rank, [], [], data_empty(s.type)) for s in operator.inputs]
+        self.taken = [0] * len(operator.inputs)
         self.done = [False] * len(operator.inputs)
         self.outputs: list[list[TokenStream]] = [[] for _ in operator.outputs]
         self.beats = 0  # beats put out
@@ -71,7 +72,13 @@ class _Process:
     def advance(self, ctx: Context) -> list[TokenStream]:
         """Go as far as the inputs allow; new beats of each output, [] for none."""
         self.changed = False
-        taken, outputs = self.operator.step(ctx, self.pending, self.done)
+        try:
+            taken, outputs = self.operator.step(ctx, self.pending, self.done)
+        except StepError as error:
+            if any(self.taken) and not isinstance(error, ArbitrationError):  # grants are counted from the first
+                error.message += f" (in a loop: counted from beats {', '.join(map(str, self.taken))} of its inputs)"
+            raise
+        self.taken = [before + n for before, n in zip(self.taken, taken)]
         self.pending = [tokens.cut(n, len(tokens)) if n else tokens for tokens, n in zip(self.pending, taken)]
         for kept, tokens in zip(self.outputs, outputs):
             if len(tokens):

@@ -16,6 +16,7 @@ from step_lang import (
     StepError,
     TypeMismatch,
     UnconnectedStream,
+    ViewOutOfRange,
     bool_,
     dynamic,
     fn,
@@ -251,6 +252,21 @@ def test_tokens_left_in_a_loop():
     inputs = {"start": [1], "control": [[{0}, {1}, {1}, {1}]], "keep": [[{0}] * 4]}
     text = message(MisalignedStreams, lambda: interpret(p, {}, inputs))
     assert "reassemble 'either'" in text and "stream 'fb' (input 1): 1 chunks vs 0" in text
+
+
+def test_a_loop_that_asks_a_stream_that_has_ended():
+    p, _ = loop(lambda x: ops.map(fn.add(), x, x), 4)
+    inputs = {"start": [1], "control": [[{0}, {1}, {0}, {1}]], "keep": [[{0}] * 3 + [set()]]}
+    text = message(MisalignedStreams, lambda: interpret(p, {}, inputs))
+    assert "selector beat 1 on 'control' names input 0 vs 'start', which ends after 0 chunks" in text
+    assert "counted from beats 1, 0, 1 of its inputs" in text
+
+
+def test_an_address_outside_the_tensor_in_a_loop():
+    tensors = {"table": np.array([[1], [2], [9], [0]] * 2, dtype=np.uint32)}
+    text = message(ViewOutOfRange, lambda: run_loop(BODIES["load"][0], 6, [0], tensors))
+    assert text.startswith("random_offchip_load 'random_offchip_load_0' (test_feedback.py:")
+    assert "address 9 of element 0 vs" in text and "counted from beats 3 of" in text
 
 
 def test_a_feedback_fed_by_itself():

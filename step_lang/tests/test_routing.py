@@ -368,13 +368,28 @@ def test_partition_out_of_step_above_the_chunk():
         (out,) = ops.partition(x, select, rank=0)
         ops.linear_offchip_store(out, program.tensor("y", (9, 1), int32))
     good = "1 2 S1 3 4 S1 D"
-    for bad, expected in (
-            ("{0} S1 {0} {0} {0} S1 D",
+    for stream, bad, expected in (
+            (good, "{0} S1 {0} {0} {0} S1 D",
              "chunk 0 of rank 0: element with stop 0 on 'x' (beat 0) vs element with stop 1 on 'select'"),
-            ("{0} {0} S1 S1 {0} {0} S1 D",
-             "chunk 2 of rank 0: element with stop 0 on 'x' (beat 2) vs bare stop 1 on 'select'")):
-        inputs = {"x": parse_tokens(good), "select": parse_tokens(bad, 1, Selector(1))}
+            (good, "{0} {0} S1 S1 {0} {0} S1 D",
+             "chunk 2 of rank 0: element with stop 0 on 'x' (beat 2) vs bare stop 1 on 'select'"),
+            ("1 2 S1 3 S1 D", "{0} {0} S1 S1 D",
+             "chunk 2 of rank 0: element with stop 1 on 'x' (beat 2) vs bare stop 1 on 'select'"),
+            ("1 2 S1 S1 D", "{0} {0} S1 {0} S1 D",
+             "chunk 2 of rank 0: bare stop 1 on 'x' (beat 2) vs element with stop 1 on 'select'")):
+        inputs = {"x": parse_tokens(stream), "select": parse_tokens(bad, 1, Selector(1))}
         assert expected in message(MisalignedStreams, lambda inputs=inputs: interpret(program, {}, inputs))
+
+
+def test_partition_of_a_chunk_without_a_selector():
+    with Program("p"):
+        x = ops.input_stream("x", I32, (ragged("a"), ragged("n"), ragged("r")))
+        select = ops.input_stream("select", Selector(1), x.shape[:2])
+        (out,) = ops.partition(x, select, rank=1)
+    for text in ("1 S2 D", "1 S1 2 S2 D"):
+        with pytest.raises(MisalignedStreams, match=r"chunk 0 of rank 1: element with .* vs bare stop 1 on"):
+            out.producer.interpret(Context(Numerics(), {}, {}, {}),
+                                   [parse_tokens(text), parse_tokens("S1 D", 1, Selector(1))])
 
 
 def test_a_stream_that_ends_inside_a_chunk():

@@ -1,8 +1,8 @@
 """Model of ``step_hw/hbm/banked.py``: one cycle of a channel's scheduler, by the same rules."""
 
 import numpy as np
-from numba import njit
 
+from .compiled import compiled
 from .memory import ARRIVES, MISSING
 
 __all__ = ["BANKED_PARAMETERS", "LEVEL", "banked_parameters", "banked_push", "banked_step", "banked_words"]
@@ -47,7 +47,7 @@ def banked_parameters(memory) -> np.ndarray:
     return np.array([*values, memory.row_bytes // memory.burst_bytes], dtype=np.int64)
 
 
-@njit
+@compiled
 def banked_push(heap, t, at, line, is_write, slot):
     """A burst joins the queue. ``t``: offset of the parameters, ``at``: of the channel, ``slot``: of the read's
     window slot."""
@@ -60,7 +60,7 @@ def banked_push(heap, t, at, line, is_write, slot):
     heap[at + LEVEL] += 1
 
 
-@njit
+@compiled
 def banked_step(heap, t, at, now, since_start):
     """One cycle. Returns the cycle in which data of a read issued now arrive, 0 without a column command, -1 for a
     write."""
@@ -115,7 +115,7 @@ def banked_step(heap, t, at, now, since_start):
     return _column(heap, t, at, banks, served, level, now)
 
 
-@njit
+@compiled
 def _refresh(heap, t, at, banks, n, now):
     any_open = False
     ready = True
@@ -139,7 +139,7 @@ def _refresh(heap, t, at, banks, n, now):
         heap[at + DUE] = 0
 
 
-@njit
+@compiled
 def _column(heap, t, at, banks, served, level, now):
     """Issue the column command of entry ``served`` and take it out of the queue."""
     e = at + ENTRIES + served * ENTRY_WORDS

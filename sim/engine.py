@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .dispatch import engine, unit_modules
-from .network import STATUSES, make_network
+from .network import PUSHED, STATUSES, make_network
 
 __all__ = ["Packing", "RunOutcome", "run_graph"]
 
@@ -20,8 +20,8 @@ class Packing:
 
     par : int64 [units, 64]; reserve(n) returns the offset of n private words on the heap; ``preset`` lists
     (offset, values) to be written there before the run. ``hw`` is the hardware configuration, ``calibration``
-    the fitted constants (mapping of name to int). ``shared`` is for units that share state: each family of units under a key of
-    its own (the memory system: ``sim.memory``).
+    the fitted constants (mapping of name to int). ``shared`` is for units that share state: each family of units under
+    a key of its own (the memory system: ``sim.memory``).
     """
 
     par: np.ndarray
@@ -95,7 +95,7 @@ def run_graph(graph, hw, calibration: dict | None = None, *, trace: bool = False
     last_status = np.zeros(n, dtype=np.int64)
     code = engine()(kind, build.par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycles, sinks)
     filled = int(net.misc[1])
-    return RunOutcome(_REASONS[code], int(net.misc[0]), net.pushed.copy(), stat, net.trace[:filled].copy(), st, net, build.par,
-                      last_status)
+    return RunOutcome(_REASONS[code], int(net.misc[0]), net.links[:, PUSHED].copy(), stat, net.trace[:filled].copy(), st,
+                      net, build.par, last_status)
 
 

@@ -9,10 +9,11 @@ arrives.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from step_lang.errors import ConfigError
 from step_lang.memory_config import MemoryConfig
+
+from .compiled import compiled
 
 __all__ = [
     "CALIBRATION",
@@ -139,13 +140,13 @@ def pack_elements(unit, graph, build, window: int | None = None) -> SharedMemory
     return shared
 
 
-@njit(inline="always")
+@compiled
 def affine_index(st):
     """Index of the present position."""
     return st[START0]
 
 
-@njit
+@compiled
 def affine_wraps(par, st):
     """How many innermost loops end at the present position."""
     k = 0
@@ -154,7 +155,7 @@ def affine_wraps(par, st):
     return k
 
 
-@njit
+@compiled
 def affine_last(par, st):
     """Is it the last position? (So it is in a view with an outer loop of count 0.)"""
     for k in range(1, par[DIMS]):
@@ -163,7 +164,7 @@ def affine_last(par, st):
     return affine_wraps(par, st) == par[DIMS]
 
 
-@njit
+@compiled
 def affine_step(par, st):
     """Go to the next position."""
     if affine_last(par, st):
@@ -179,7 +180,7 @@ def affine_step(par, st):
         st[START0 + i] = start
 
 
-@njit(inline="always")
+@compiled
 def queue_room(net, queue):
     """May the port push an element in this cycle?"""
     heap = net.heap
@@ -189,7 +190,7 @@ def queue_room(net, queue):
     return level < QUEUE_DEPTH
 
 
-@njit(inline="always")
+@compiled
 def queue_push(net, queue, waiting, line, slot):
     """Push an element; ``waiting`` is the offset of its channel's count."""
     heap = net.heap
@@ -202,7 +203,7 @@ def queue_push(net, queue, waiting, line, slot):
     net.misc[2] += 1
 
 
-@njit(inline="always")
+@compiled
 def queue_level(net, queue):
     """Elements that the channel sees."""
     heap = net.heap
@@ -212,13 +213,13 @@ def queue_level(net, queue):
     return level
 
 
-@njit(inline="always")
+@compiled
 def queue_head(net, queue):
     """Offset of (line, slot) of the first element."""
     return queue + PLACES + 2 * (net.heap[queue + POPPED] % QUEUE_DEPTH)
 
 
-@njit(inline="always")
+@compiled
 def queue_pop(net, queue, waiting):
     """Take the first element."""
     net.heap[queue + POPPED] += 1

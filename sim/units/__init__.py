@@ -7,7 +7,7 @@ Each module offers
 ``pack(unit, graph, build) -> None``
     fills ``build.par[i]`` (int64, 64 entries: parameters and configuration) and may reserve heap with
     ``build.reserve(n)``; ``unit`` is the ``UnitSpec``, ``build`` a ``sim.engine.Packing``;
-``step(u, par, st, ins, outs, net) -> int``  (``@njit``)
+``step(u, par, st, ins, outs, net) -> int``  (``@compiled``)
     one cycle; ``par``, ``st``, ``ins``, ``outs`` are the rows of this unit (64, 64, 16, 16 entries; unused ports -1);
     state starts as zeros; returns a status of ``sim.network``. A sink that has seen done sets ``st[0] = 1``.
 

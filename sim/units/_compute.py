@@ -1,9 +1,9 @@
 """What the models of the compute units share; twin of ``step_hw/compute.py``."""
 
-from numba import njit
 
 from step_lang.timing import compute_timing, contribution_stages, rows_operand
 
+from ..compiled import compiled
 from ..network import can_pop, is_bare, is_done, peek, pop
 
 __all__ = ["FRONT_MISALIGNED", "FRONT_STARVED", "INPUTS", "INTERVAL", "LAST_STEP", "STAGES", "fail", "front",
@@ -34,20 +34,20 @@ def pack_front(unit, build) -> None:
     par[ROWS_PORT] = rows_operand(params["in_types"], params["out_type"])
 
 
-@njit(inline="always")
+@compiled
 def tokens_agree(a, b):
     """Same stop, empty and done."""
     return (a ^ b) & 63 == 0
 
 
-@njit(inline="always")
+@compiled
 def fail(u, net, code):
     """Raise the unit's error code."""
     net.misc[3] = u + 1
     net.misc[4] = code
 
 
-@njit(inline="always")
+@compiled
 def front(par, st, ins, net):
     """The step that stands at the inputs, as a pipeline token, or FRONT_STARVED, FRONT_MISALIGNED."""
     for i in range(par[INPUTS]):
@@ -63,7 +63,7 @@ def front(par, st, ins, net):
     return 1 + (tok << 1 | (LAST_STEP if last else 0))
 
 
-@njit(inline="always")
+@compiled
 def take(par, st, ins, net, entry):
     """Take the step that ``front`` returned; the beats leave their links with the last."""
     if (entry - 1) & LAST_STEP:

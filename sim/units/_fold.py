@@ -1,7 +1,6 @@
 """What the models of accum and scan share: position in the state, and the checks at the state."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import is_bare, is_done, stop_of
 from ._compute import EXHAUSTED, OWN, SHAPE, STOP_RANGE
 
@@ -24,7 +23,7 @@ def pack_fold(unit, build) -> None:
     par[ROWS_FULL] = int(params["out_type"].rows)
 
 
-@njit(inline="always")
+@compiled
 def position_stop(par, st, i1, i0):
     """Dimensions of an n1 x n0 tensor that end at this position; 2 at its end."""
     if st[i0] + 1 != par[N0]:
@@ -32,7 +31,7 @@ def position_stop(par, st, i1, i0):
     return 1 if st[i1] + 1 != par[N1] else 2
 
 
-@njit(inline="always")
+@compiled
 def advance(par, st, index, i1, i0):
     """Go on to the next position."""
     ends = position_stop(par, st, i1, i0)
@@ -44,7 +43,7 @@ def advance(par, st, index, i1, i0):
     st[index] = 0 if ends == 2 else st[index] + 1
 
 
-@njit(inline="always")
+@compiled
 def check(par, st, tok):
     """Error code of a token that the configured shape does not allow here, or 0."""
     if is_done(tok):

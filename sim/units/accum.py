@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/accum.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import BLOCKED, BUSY, DONE, EMPTY, STARVED, can_push, is_bare, is_done, push, stop_of
 from ._compute import (
     FRONT_MISALIGNED,
@@ -42,7 +41,7 @@ def pack(unit, graph, build):
     pack_fold(unit, build)
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """Contribution pipeline, read-modify-write, drain; see the RTL for the rules."""
     entry = front(par, st, ins, net)

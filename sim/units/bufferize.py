@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/bufferize.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import (
     BLOCKED,
     BUSY,
@@ -47,14 +46,14 @@ def pack(unit, graph, build):
     par[USES] = unit.config.get("uses", 1)
 
 
-@njit(inline="always")
+@compiled
 def _fail(net, u, code):
     net.misc[3] = u + 1
     net.misc[4] = code
     return BLOCKED
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """One beat a cycle while a reference, a page and, where a buffer ends, the output are free."""
     b = par[BASE]

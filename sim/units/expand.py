@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/expand.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import (
     BLOCKED,
     BUSY,
@@ -29,7 +28,7 @@ def pack(unit, graph, build):
     build.par[unit.index, B] = unit.config["b"]
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """One output beat a reference beat; the value leaves with one of stop >= b, or with done."""
     if not can_pop(net, ins[0]) or not can_pop(net, ins[1]):

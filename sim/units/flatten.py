@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/flatten.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import (
     BLOCKED,
     BUSY,
@@ -29,7 +28,7 @@ def pack(unit, graph, build):
     build.par[unit.index, HI] = unit.config["hi"]
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """A register; an element whose stop vanished (open) leaves when the beat behind it has been seen."""
     present = can_pop(net, ins[0])

@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/fork.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import BLOCKED, BUSY, STARVED, can_pop, can_push, peek, peek_value, pop, push
 
 KIND = "fork"
@@ -15,7 +14,7 @@ def pack(unit, graph, build):
     build.par[unit.index, N] = len(unit.outputs)
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """Eager copy: an output takes the beat when it can; the input leaves when all have."""
     if not can_pop(net, ins[0]):

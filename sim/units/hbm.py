@@ -1,8 +1,7 @@
 """Model of ``step_hw/hbm``: arbiter and timing of every channel."""
 
-from numba import njit
-
 from ..banked import LEVEL, banked_parameters, banked_push, banked_step, banked_words
+from ..compiled import compiled
 from ..memory import (
     ARRIVES,
     CALIBRATION,
@@ -66,7 +65,7 @@ def pack(unit, graph, build):
         par[BEGIN] = unit.params.get("start", 0)
 
 
-@njit(inline="always")
+@compiled
 def _turn(par, net, c, last):
     """Port whose element the arbiter takes next, -1 for none."""
     n = par[PORTS_N]
@@ -80,7 +79,7 @@ def _turn(par, net, c, last):
     return -1
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """Every channel takes a burst if it is ready and one waits."""
     now = net.misc[0]

@@ -1,8 +1,8 @@
 """Model of ``step_hw/units/load.py``: address generator and reorder window."""
 
 import numpy as np
-from numba import njit
 
+from ..compiled import compiled
 from ..memory import (
     ARRIVES,
     BASE,
@@ -82,7 +82,7 @@ def pack(unit, graph, build):
     par[VALUES] = -1 if values is None else build.reserve(len(values), np.asarray(values))
 
 
-@njit
+@compiled
 def _view_token(par, st, closing):
     """Token (without rows) of the present position; ``closing`` is the stop with which the view ends."""
     tok = closing if affine_last(par, st) else affine_wraps(par, st)
@@ -93,7 +93,7 @@ def _view_token(par, st, closing):
     return tok
 
 
-@njit
+@compiled
 def _nothing(par):
     """Is the stream of a load without reference empty?"""
     for k in range(1, par[DIMS]):
@@ -102,7 +102,7 @@ def _nothing(par):
     return par[DIMS] == 1 and par[COUNT0] == 0
 
 
-@njit
+@compiled
 def _request(par, st, net, index):
     """Offer the element to its channels; True when all have taken it."""
     place = index // par[PER_BURST]
@@ -120,7 +120,7 @@ def _request(par, st, net, index):
     return whole
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """Make a token, let the first whole one out."""
     now = net.misc[0]
@@ -214,7 +214,7 @@ def step(u, par, st, ins, outs, net):
     return STARVED if starved else IDLE
 
 
-@njit
+@compiled
 def _advance(par, st, ins, net, tok):
     """Go past the token just made."""
     if par[REF] == 1:

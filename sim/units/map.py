@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/map.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import BLOCKED, BUSY, STARVED, can_push, push
 from ._compute import FRONT_MISALIGNED, FRONT_STARVED, LAST_STEP, MISALIGNED, OWN, STAGES, fail, front, pack_front, take
 
@@ -15,7 +14,7 @@ def pack(unit, graph, build):
     pack_front(unit, build)
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """A pipeline that advances as a whole; it stalls when its last stage holds a beat that the output does not take."""
     entry = front(par, st, ins, net)

@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/promote.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import (
     BLOCKED,
     BUSY,
@@ -29,7 +28,7 @@ def pack(unit, graph, build):
     build.par[unit.index, RANK] = unit.config["rank"]
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """A register; a beat that may be the last waits in it until the beat behind it has been seen."""
     present = can_pop(net, ins[0])

@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/repeat.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import (
     BLOCKED,
     BUSY,
@@ -30,7 +29,7 @@ def pack(unit, graph, build):
     build.par[unit.index, N] = unit.config["n"]
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """n output beats an element, one otherwise."""
     if not can_pop(net, ins[0]):

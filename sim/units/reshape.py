@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/reshape.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import (
     BLOCKED,
     BUSY,
@@ -39,7 +38,7 @@ def pack(unit, graph, build):
     par[OUTPUTS] = len(unit.outputs)
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """One beat (of data and of flags) a cycle, from the input or of padding."""
     present = can_pop(net, ins[0])

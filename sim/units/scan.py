@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/scan.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import BLOCKED, BUSY, STARVED, can_push, is_bare, is_done, push, stop_of
 from ._compute import FRONT_MISALIGNED, FRONT_STARVED, LAST_STEP, MISALIGNED, OWN, STAGES, fail, front, pack_front, take
 from ._fold import I0, I1, INDEX, INNER, RANK, STARTED, advance, check, pack_fold, position_stop
@@ -18,7 +17,7 @@ def pack(unit, graph, build):
     pack_fold(unit, build)
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """Like accum up to the state; then one output stage, with which the pipeline advances as a whole."""
     entry = front(par, st, ins, net)

@@ -4,8 +4,7 @@ All decisions of a cycle see the state at its start. Bufferize and streamify lea
 comes first in the next cycle applies it (`settle`), so the order in which units are stepped does not matter.
 """
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import BUSY, IDLE
 
 __all__ = [
@@ -63,41 +62,41 @@ def pack(unit, graph, build):
     attach(graph, unit.index, build)
 
 
-@njit(inline="always")
+@compiled
 def _reference(heap, b, r):
     return b + ARRAYS + PER_REFERENCE * r
 
 
-@njit(inline="always")
+@compiled
 def reader_record(heap, b, k):
     """Heap offset of reader k's record."""
     return b + ARRAYS + PER_REFERENCE * heap[b + REFERENCES] + READER_SIZE * k
 
 
-@njit(inline="always")
+@compiled
 def _queue(heap, b):
     return reader_record(heap, b, heap[b + READERS])
 
 
-@njit(inline="always")
+@compiled
 def table_entry(heap, b, r, number):
     """Heap offset of the page table's entry for page ``number`` of reference ``r``."""
     return _queue(heap, b) + heap[b + PAGES] * (1 + r) + number
 
 
-@njit(inline="always")
+@compiled
 def frame_tokens(heap, b):
     """Heap offset of the frames' tokens."""
     return _queue(heap, b) + heap[b + PAGES] * (1 + heap[b + REFERENCES])
 
 
-@njit(inline="always")
+@compiled
 def frame_values(heap, b):
     """Heap offset of the frames' control values."""
     return frame_tokens(heap, b) + heap[b + FRAMES]
 
 
-@njit(inline="always")
+@compiled
 def free_reference(heap, b):
     """Lowest free reference, -1 if none is."""
     for r in range(heap[b + REFERENCES]):
@@ -106,7 +105,7 @@ def free_reference(heap, b):
     return -1
 
 
-@njit(inline="always")
+@compiled
 def free_page(heap, b):
     """The page that a take would get, -1 if none is free."""
     if heap[b + LEVEL] > 0:
@@ -116,32 +115,32 @@ def free_page(heap, b):
     return -1
 
 
-@njit(inline="always")
+@compiled
 def is_alone(heap, b):
     """Exactly one reference is in use."""
     return heap[b + LIVE] == 1
 
 
-@njit(inline="always")
+@compiled
 def length_of(heap, b, r):
     """Elements of buffer r."""
     return heap[_reference(heap, b, r) + 2]
 
 
-@njit(inline="always")
+@compiled
 def request_claim(heap, b, r):
     """Reference r is taken at the end of this cycle."""
     heap[b + ASK_CLAIM] = r + 1
 
 
-@njit(inline="always")
+@compiled
 def request_take(heap, b, r, number, page):
     """Page ``page`` is taken at the end of this cycle, as page ``number`` of reference r."""
     heap[b + ASK_TAKE] = 1
     heap[table_entry(heap, b, r, number)] = page
 
 
-@njit(inline="always")
+@compiled
 def request_close(heap, b, r, length, uses):
     """Buffer r is complete at the end of this cycle."""
     heap[b + ASK_CLOSE] = r + 1
@@ -149,13 +148,13 @@ def request_close(heap, b, r, length, uses):
     heap[b + ASK_USES] = uses
 
 
-@njit(inline="always")
+@compiled
 def request_release(heap, b, k, r):
     """Reader k ends its use of buffer r at the end of this cycle."""
     heap[b + ASK_RELEASE + k] = r + 1
 
 
-@njit(inline="never")
+@compiled
 def settle(net, b):
     """Once a cycle: apply what happened in the cycle before."""
     heap = net.heap
@@ -230,7 +229,7 @@ def settle(net, b):
             heap[b + ASK_RELEASE + k] = 0
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """Pages in use and their peak; the work itself is done by `settle`."""
     b = par[BASE] - 1

@@ -1,8 +1,8 @@
 """A bench's sink: accepts beats in the cycles of a repeating ready pattern until done; not hardware."""
 
 import numpy as np
-from numba import njit
 
+from ..compiled import compiled
 from ..network import BUSY, IDLE, STARVED, can_pop, is_done, peek, pop
 
 KIND = "sink"
@@ -12,14 +12,14 @@ FINISHED, SEEN = 0, 1
 
 
 def pack(unit, graph, build):
-    """``unit.params``: ``pattern`` (list of 0/1, one per cycle, repeating), ``runs`` (done tokens to wait for, default 1)."""
+    """``unit.params``: ``pattern`` (list of 0/1, one per cycle, repeating), ``runs`` (done tokens to wait for, 1)."""
     pattern = np.asarray(unit.params.get("pattern", [1]), dtype=np.int64)
     build.par[unit.index, LENGTH] = len(pattern)
     build.par[unit.index, OFFSET] = build.reserve(len(pattern), pattern)
     build.par[unit.index, RUNS] = unit.params.get("runs", 1)
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """Ready as the pattern says."""
     if net.heap[par[OFFSET] + net.misc[0] % par[LENGTH]] == 0:

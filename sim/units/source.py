@@ -1,8 +1,8 @@
 """A bench's source: feeds a list of beats, with gaps; not hardware."""
 
 import numpy as np
-from numba import njit
 
+from ..compiled import compiled
 from ..network import BLOCKED, BUSY, IDLE, can_push, push
 
 KIND = "source"
@@ -18,7 +18,7 @@ def pack(unit, graph, build):
     build.par[unit.index, OFFSET] = build.reserve(beats.size, beats.ravel())
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """Offers the next beat from its earliest cycle on."""
     i = st[POSITION]

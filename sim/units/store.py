@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/store.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..memory import (
     BASE,
     BURSTS,
@@ -48,7 +47,7 @@ def pack(unit, graph, build):
     par[OVERHEAD] = build.calibration.get("hbm.write_overhead", CALIBRATION["hbm.write_overhead"])
 
 
-@njit
+@compiled
 def _empty_view(par):
     for k in range(par[DIMS]):
         if par[COUNT0 + k] == 0:
@@ -56,7 +55,7 @@ def _empty_view(par):
     return False
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """One element a cycle into the channels' queues; finished when these are empty after done."""
     if st[ENDED] == 1 and st[FINISHED] == 0:

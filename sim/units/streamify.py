@@ -4,8 +4,7 @@ Registers live in the reader's record of its scratchpad (`sim.units.scratchpad`)
 be seen by the arbitration of the read port, whichever unit is stepped first.
 """
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import (
     BLOCKED,
     BUSY,
@@ -77,7 +76,7 @@ def pack(unit, graph, build):
     build.preset.append((offset, np.asarray(values, dtype=np.int64)))
 
 
-@njit(inline="never")
+@compiled
 def _decide(net, b, k):
     """What reader k would do in this cycle, from the state at its start."""
     heap = net.heap
@@ -136,7 +135,7 @@ def _decide(net, b, k):
     heap[r + DONE_] = 1 if done else 0
 
 
-@njit(inline="never")
+@compiled
 def _arbitrate(net, b):
     """Once a cycle: what every reader wants, and whose turn the read port is."""
     heap = net.heap
@@ -155,7 +154,7 @@ def _arbitrate(net, b):
             break
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """Issue a read (or a beat without an element), and offer the one issued before."""
     b, k = par[BASE], par[READER]
@@ -217,7 +216,7 @@ def step(u, par, st, ins, outs, net):
     return BUSY
 
 
-@njit(inline="always")
+@compiled
 def _advance(heap, r, affine):
     """The innermost loop that goes on steps; those inside it begin again where it then stands."""
     if not affine:

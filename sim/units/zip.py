@@ -1,7 +1,6 @@
 """Model of ``step_hw/units/zip.py``."""
 
-from numba import njit
-
+from ..compiled import compiled
 from ..network import (
     BLOCKED,
     BUSY,
@@ -29,7 +28,7 @@ def pack(unit, graph, build):
     build.par[unit.index, FIRST] = heights.index(max(heights))
 
 
-@njit(inline="never")
+@compiled
 def step(u, par, st, ins, outs, net):
     """A join: all inputs or none. The control value is the first input's."""
     for k in range(par[N]):

@@ -9,7 +9,8 @@ from step_lang import Program, bf16, fn, ops
 
 __all__ = ["SWEEPS", "build", "inputs", "reference"]
 
-SWEEPS = {"fig8": [{"tile_b": tile_b, "tile_f": tile_f} for tile_b in (16, 32, 64) for tile_f in (16, 32, 64, 128, 256)]}
+SWEEPS = {"fig8": [{"tile_b": tile_b, "tile_f": tile_f}
+                   for tile_b in (16, 32, 64) for tile_f in (16, 32, 64, 128, 256)]}
 """Parameter sets by name for ``step-hw validate --sweep``; fig8 is the paper's figure 8."""
 
 

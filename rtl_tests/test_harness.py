@@ -11,6 +11,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ def run_toy(simulator: str, fault: int, case: Case) -> str | None:
 
 
 def pressed(**changes) -> Case:
-    settings = {"inputs": {"in0": STREAM}, "expected": {"out0": STREAM}, "sink": bursts(2, 4)} | changes
+    settings: dict[str, Any] = {"inputs": {"in0": STREAM}, "expected": {"out0": STREAM}, "sink": bursts(2, 4)} | changes
     return Case("pressed", **settings)
 
 
@@ -210,7 +211,7 @@ class _AddWriter:
         self.port, self.when = dut.cfg__add, case.extra
 
     def clear(self) -> None:
-        self.note = None
+        self.note: int | None = None
 
     def drive(self, cycle: int) -> None:
         from cocotb.handle import Immediate

@@ -89,7 +89,9 @@ class Twin:
         wanted = [k for k in range(READERS) if self.wanted[k] is not None]
         assert len(granted) == min(1, len(wanted)) and set(granted) <= set(wanted), f"{granted} of {wanted} granted"
         for k in granted:
-            r, index = self.wanted[k]
+            asked = self.wanted[k]
+            assert asked is not None
+            r, index = asked
             assert self.get(f"read{k}__length") == len(self.contents[r])
             self.due[k] = self.contents[r][index]
         # Pages of dead buffers come back one a cycle: in use is at least what the other buffers hold.

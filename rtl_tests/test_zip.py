@@ -21,6 +21,8 @@ from step_hw.beat import BeatLayout
 from step_hw.unit import ErrorCode
 from step_hw.units.zip import Zip
 from step_lang import ops
+from step_lang.interpreter import Context
+from step_lang.numerics import Numerics
 from step_lang.types import Tile, Tuple, int8, scalar, u32
 from step_lang.worked_examples import WorkedExample
 
@@ -52,11 +54,12 @@ def _members(skeleton: list[Beat], rng: Random) -> list[list[Beat]]:
 def _trial(name, skeleton, rank, rng, directed=False) -> Trial:
     members = _members(skeleton, rng)
     _, operator = WorkedExample("zip", "zip", (), (rank, rank), ops.zip, (), ((4,) * (rank + 1),) * 2).build()
+    context = Context(Numerics(), {}, {}, {})
     expected: list[Beat] = []
     for runs in zip(*map(streams_of, members)):
         x, y, z = (from_beats(run, type_, rank) for run, type_ in zip(runs, TYPES))
-        [pair] = operator.interpret(None, [x, y])
-        [outer] = operator.interpret(None, [pair, z])
+        [pair] = operator.interpret(context, [x, y])
+        [outer] = operator.interpret(context, [pair, z])
         expected += to_beats(outer, Tuple((Tuple((TILE, SCALAR)), TILE)))
     return Trial(name, {f"in{k}": stream for k, stream in enumerate(members)}, {"out0": expected}, directed=directed)
 

@@ -95,7 +95,7 @@ def run_graph(graph, hw, calibration: dict | None = None, *, trace: bool = False
     last_status = np.zeros(n, dtype=np.int64)
     code = engine()(kind, build.par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycles, sinks)
     filled = int(net.misc[1])
-    return RunOutcome(_REASONS[code], int(net.misc[0]), net.links[:, PUSHED].copy(), stat, net.trace[:filled].copy(), st,
-                      net, build.par, last_status)
+    return RunOutcome(_REASONS[code], int(net.misc[0]), net.links[:, PUSHED].copy(), stat, net.trace[:filled].copy(),
+                      st, net, build.par, last_status)
 
 

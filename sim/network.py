@@ -15,9 +15,9 @@ import numpy as np
 from .compiled import compiled
 
 __all__ = [
-    "AVAIL", "BLOCKED", "BUSY", "COUNT", "DEPTH", "DONE", "EMPTY", "IDLE", "MEMORY", "PUSHED", "SPACE", "STARVED", "STATUSES",
-    "Network", "can_pop", "can_push", "is_bare", "is_done", "make_network", "peek", "peek_value", "pop", "push", "stop_of",
-    "token", "with_stop",
+    "AVAIL", "BLOCKED", "BUSY", "COUNT", "DEPTH", "DONE", "EMPTY", "IDLE", "MEMORY", "PUSHED", "SPACE", "STARVED",
+    "STATUSES", "Network", "can_pop", "can_push", "is_bare", "is_done", "make_network", "peek", "peek_value", "pop",
+    "push", "stop_of", "token", "with_stop",
 ]
 
 DEPTH, COUNT, HEAD, AVAIL, SPACE, PUSHED, LINK_WORDS = range(7)

@@ -7,7 +7,7 @@ from amaranth.utils import bits_for
 __all__ = ["STOP_WIDTH", "BeatLayout", "beat_signature"]
 
 STOP_WIDTH = 4
-"""Bits of the stop level: ranks up to 15, enough for a paper-size program after physical tiling (two more dimensions)."""
+"""Bits of the stop level: ranks up to 15, enough for a paper-size program in physical tiling (two more dimensions)."""
 
 
 class BeatLayout(data.StructLayout):

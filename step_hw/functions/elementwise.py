@@ -24,7 +24,7 @@ def _row_slice(operand: Value, type_: Tile, rows: int, step: Value, slices: int)
     if type_.rows == 1 or slices == 1:
         return operand
     width = rows * int(type_.cols) * type_.dtype.bits
-    # A choice among slices, not a shift: Amaranth's check for combinational cycles is quadratic in the width of a shift.
+    # A choice among slices, not a shift: Amaranth's check for combinational cycles is quadratic in a shift's width.
     return Array(operand[i * width:(i + 1) * width] for i in range(slices))[step]
 
 

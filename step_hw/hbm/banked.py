@@ -14,6 +14,8 @@ asks:
   the channel for ``trfc`` cycles.
 """
 
+import itertools
+
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -221,7 +223,7 @@ class BankedTiming(wiring.Component):
         # A read's data leave cl + bl cycles after its command, the last of them spent in the storage.
         under_way = [Signal(1 + self.burst.size, name=f"stage{i}") for i in range(max(1, c.cl + c.bl - 1))]
         m.d.sync += under_way[0].eq(Cat(read, chosen))
-        for before, after in zip(under_way, under_way[1:], strict=False):
+        for before, after in itertools.pairwise(under_way):
             m.d.sync += after.eq(before)
         m.d.comb += [
             Cat(self.resp.valid, self.resp.payload).eq(under_way[-1]),

@@ -1,5 +1,7 @@
 """The ``simple`` timing model of a channel: a burst every ``interval`` cycles, data ``latency`` cycles later."""
 
+import itertools
+
 from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -60,7 +62,7 @@ class SimpleTiming(wiring.Component):
         # A read is `latency - 1` cycles on its way, the storage's read the last.
         under_way = [Signal(1 + self.burst.size, name=f"stage{i}") for i in range(memory.latency - 1)]
         m.d.sync += under_way[0].eq(Cat(accept & ~self.req.payload.write, self.req.payload))
-        for before, after in zip(under_way, under_way[1:], strict=False):
+        for before, after in itertools.pairwise(under_way):
             m.d.sync += after.eq(before)
         m.d.comb += [
             Cat(self.resp.valid, self.resp.payload).eq(under_way[-1]),

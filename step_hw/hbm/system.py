@@ -137,7 +137,7 @@ class MemorySystem(Unit):
                 for part in ("read_enable", "read_line", "write_enable", "write_line", "write_data")
             },
         )
-        for i, port in enumerate(self.reads):
+        for i in range(len(self.reads)):
             resp = getattr(getattr(self, f"read{i}"), f"resp{c}")
             m.d.comb += [
                 resp.valid.eq(wires["resp_valid"][i]),

@@ -339,11 +339,11 @@ def test_tensor_of_no_such_name(copy, tmp_path):
 # Calibration files
 
 
-def _calibration(directory: Path, **change: object) -> Path:
+def _calibration(directory: Path, **change: tuple[str, str]) -> Path:
     path = directory / "c.toml"
     Calibration(HardwareConfig(tile=4).digest(), dict(CALIBRATION)).save(path)
     text = path.read_text()
-    for old, new in change.values():  # type: ignore[misc]
+    for old, new in change.values():
         assert old in text
         text = text.replace(old, new)
     path.write_text(text)

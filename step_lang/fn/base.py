@@ -7,7 +7,8 @@ element type; `bf16` is ``ml_dtypes.bfloat16``). Functions are immutable and com
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 

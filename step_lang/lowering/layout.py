@@ -158,6 +158,7 @@ def lower_tokens(tokens: TokenStream, layout: Layout) -> TokenStream:
     """The physical token stream for a logical one."""
     if layout.inner == 0:
         return TokenStream(tokens.rank, tokens.stop, tokens.empty, layout.lower_data(tokens.data))
+    assert isinstance(layout, Tiled)  # no other layout has inner dimensions
     _, inner = layout.dims
     one = np.zeros(layout.count, dtype=np.int8)
     one[inner - 1::inner] = 1
@@ -190,7 +191,7 @@ def layout_of(type_: Type, tile: int, order: Order) -> Layout:
             raise TypeMismatch(f"tuple {type_} vs members that make equal grids of {tile} x {tile} tiles",
                                fix="zip tiles of one shape, or pass the streams to the function separately")
         first = members[0]
-        return Whole(type_) if isinstance(first, Whole) else Tiled(type_, first.rows, first.cols, order)
+        return Tiled(type_, first.rows, first.cols, order) if isinstance(first, Tiled) else Whole(type_)
     if not type_.is_static:
         raise TypeMismatch(f"{type_} of dynamic size vs a static tile", fix="lowering takes static tiles")
     if (type_.rows, type_.cols) == (1, 1):

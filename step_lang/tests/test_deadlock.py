@@ -14,7 +14,7 @@ def graph(*links: tuple[str, str, str], depth: int = 2, kinds: dict[str, tuple[s
         units.append(UnitSpec(i, kind, name, params={k: names.index(v) for k, v in params.items()}))
     made = UnitGraph(units, [])
     for i, (name, source, destination) in enumerate(links):
-        ends = []
+        ends: list[tuple[int, int] | None] = []
         for unit, side in ((source, "outputs"), (destination, "inputs")):
             if not unit:
                 ends.append(None)
@@ -22,7 +22,7 @@ def graph(*links: tuple[str, str, str], depth: int = 2, kinds: dict[str, tuple[s
             ports = getattr(units[names.index(unit)], side)
             ends.append((names.index(unit), len(ports)))
             ports.append(i)
-        made.links.append(LinkSpec(i, name, Payload(8, 1), depth, *ends))
+        made.links.append(LinkSpec(i, name, Payload(8, 1), depth, ends[0], ends[1]))
     return made
 
 

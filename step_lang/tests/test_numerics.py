@@ -39,6 +39,7 @@ def fp32_pairs(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 def canonical_bits(values: np.ndarray) -> np.ndarray:
     fmt = arith.format_of(values.dtype)
+    assert fmt is not None
     return np.where(np.isnan(values), fmt.nan, bits_of(values, fmt))
 
 

@@ -47,7 +47,7 @@ def _sizes(a: Stream, a_order: Order, b: Stream, its_order: Order, transposed: b
     """I, K, J in physical tiles."""
     k, i = a.shape[-2:] if a_order == "col" else a.shape[:-3:-1]
     across, down = b.shape[-2:] if its_order == "col" else b.shape[:-3:-1]
-    return i, k, down if transposed else across  # type: ignore[return-value]
+    return i, k, down if transposed else across
 
 
 def lower_map(ctx: Lowering, op) -> None:

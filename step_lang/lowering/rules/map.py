@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from step_lang import ops
 from step_lang.errors import UnknownFunction
+from step_lang.stream import Stream
 
 from ..context import Lowering
-from ..layout import Tiled
+from ..layout import Order, Tiled
 from ..orders import Preferences
 from . import _matmul, _rows
 
@@ -24,7 +25,7 @@ def preferences(op) -> Preferences:
         return Preferences()
     out = op.output
     same = [out]
-    votes = []
+    votes: list[tuple[Stream, Order]] = []
     for stream in op.inputs:
         sizes = stream.type.rows, stream.type.cols
         if sizes == (out.type.rows, out.type.cols):

@@ -26,13 +26,15 @@ def lower(ctx: Lowering, op) -> None:
     assert isinstance(placed.layout, Referenced)
     content = placed.layout.content
     layout = ctx.layout(op.output)
-    shape = stride = None
+    shape: tuple | None = None
+    stride: tuple | None = None
     if op.view_shape is not None:
         shape, stride = op.view_shape, op.view_stride
     elif isinstance(layout, Tiled) and layout.order != placed.order:
         shape = buffers.type.shape
         stride = tuple(math.prod(shape[i + 1:]) for i in range(len(shape)))
     if shape is not None and isinstance(content, Tiled):
+        assert isinstance(layout, Tiled) and stride is not None  # as its content; given with shape
         steps = {"col": (content.rows, 1), "row": (1, content.cols)}[content.order]  # next column, next row
         inner = steps if layout.order == "col" else steps[::-1]
         stride = tuple(step * content.count for step in stride) + inner

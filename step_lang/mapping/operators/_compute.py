@@ -30,6 +30,7 @@ def rows_per_cycle(builder: Builder, op) -> int:
     if op.compute_bw is None or op.fn.name in GROUPED:
         if op.compute_bw is not None:
             builder.warn(op, f"compute_bw {op.compute_bw} is not used: tile.k_per_cycle decides for {op.fn.name}")
+        assert builder.hw.rows_per_cycle is not None  # filled in when the configuration was made
         return min(rows, builder.hw.rows_per_cycle)
     flops = int(op.fn.flops(*(stream.type for stream in op.inputs)))
     paid = op.compute_bw * rows // max(1, flops)

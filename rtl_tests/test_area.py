@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 import step_hw
-from step_hw.area import TILE, row, unit_area
+from step_hw.area import TILE, head, row, unit_area
 from step_hw.cells.area import yosys_version
 from step_hw.unit_catalogue import unit_catalogue
 
@@ -33,6 +34,8 @@ def check(names):
 
 def test_the_page_has_every_unit():
     assert list(documented()) == list(unit_catalogue(TILE))
+    version = re.search(r"Yosys [\d.]+", PAGE.read_text())[0]
+    assert PAGE.read_text().startswith(head(version))
 
 
 def test_small_units_are_as_documented():

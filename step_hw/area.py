@@ -12,7 +12,7 @@ from .cells.area import Area, area_of_text, yosys_version
 from .unit import Unit
 from .unit_catalogue import unit_catalogue
 
-__all__ = ["TILE", "main", "row", "table", "unit_area"]
+__all__ = ["TILE", "head", "main", "row", "table", "unit_area"]
 
 TILE = 4
 """Size of the physical tiles that the table is for."""
@@ -48,13 +48,18 @@ def row(name: str, unit: Unit) -> str:
     return (f"| {name} | {area.gate_count:,} | {area.flip_flops:,} | {area.memory_bits:,} | `{unit.module_name}` |")
 
 
+def head(version: str) -> str:
+    """The page up to its first row, for this version of Yosys."""
+    return _HEAD.format(version=version, tile=TILE)
+
+
 def table() -> str:
     """The whole page."""
     lines = []
     for name, unit in unit_catalogue(TILE).items():
         lines.append(row(name, unit))
         print(lines[-1], file=sys.stderr, flush=True)
-    return _HEAD.format(version=yosys_version(), tile=TILE) + "\n".join(lines) + "\n"
+    return head(yosys_version()) + "\n".join(lines) + "\n"
 
 
 def main(names: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """The examples on RTL: values on every link, cycles on both simulators, cycles of the model."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,9 @@ def bit_exact(design: Design, module, simulator: str = "verilator") -> RtlRun:
     """A run whose tensors, token streams and traffic are the interpreter's and whose cycles are the model's. Icarus
     shows the element of every beat on every link; those are compared too."""
     tensors = module.inputs(design.program)
-    options = {"payloads": [f"{link.name}_link" for link in design.graph.links]} if simulator == "icarus" else {}
+    options: dict[str, Any] = {}
+    if simulator == "icarus":
+        options["payloads"] = [f"{link.name}_link" for link in design.graph.links]
     run = run_rtl(design, tensors, build_rtl(design, simulator), simulator=simulator, **options)
     found = check(design, run, design.interpret(tensors), design.interpret(tensors, lowered=False))
     assert found.bit_exact, found.differences

@@ -7,6 +7,7 @@ elements in a burst.
 from functools import cache
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,7 +42,7 @@ TILES, BYTES = 24, 2 * T * T
 SCALARS = 40
 TILE, SCALAR = BeatLayout(16 * T * T, T), BeatLayout(32)
 WINDOW = 16
-BANKED = {
+BANKED: dict[str, Any] = {
     "model": "banked", "capacity_bytes": 1 << 14, "banks": 4, "row_bytes": 64, "queue": 4, "trcd": 4, "trp": 5,
     "tras": 11, "trtp": 3, "twr": 5, "twtr": 3, "trrd": 3, "tfaw": 14, "trfc": 30, "trefi": 150, "cl": 5, "cwl": 3,
 }

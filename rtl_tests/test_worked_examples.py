@@ -4,6 +4,8 @@ interpreter, the lowered interpreter, RTL (every beat with its element) and the 
 Operators that route have no hardware yet; what they say instead is tested in ``test_netlist.py``.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -36,7 +38,9 @@ def everywhere(design: Design, tensors, streams, expected, simulator: str) -> No
     for stream, tokens in zip(streams, expected, strict=True):
         assert logical.stream(stream) == tokens
         assert lowered.streams[stream.name] == tokens
-    options = {"payloads": [f"{link.name}_link" for link in design.graph.links]} if simulator == "icarus" else {}
+    options: dict[str, Any] = {}
+    if simulator == "icarus":
+        options["payloads"] = [f"{link.name}_link" for link in design.graph.links]
     run = run_rtl(design, tensors, build_rtl(design, simulator), simulator=simulator, **options)
     found = check(design, run, lowered, logical)
     assert found.bit_exact, found.differences

@@ -45,9 +45,9 @@ class Reshape(Operator):
         if is_static(size) and not divides and self.pad is None:
             raise ShapeMismatch(f"dimension {self.dim}: {size} vs a multiple of chunk {self.chunk}", operator=self,
                                 fix="give pad, the value of padding elements")
-        if self.pad is not None and not (isinstance(stream.type, Tile) and stream.type.is_static):
-            raise TypeMismatch(f"padded type: {stream.type} vs a static tile", operator=self)
         if self.pad is not None:
+            if not (isinstance(stream.type, Tile) and stream.type.is_static):
+                raise TypeMismatch(f"padded type: {stream.type} vs a static tile", operator=self)
             value = as_constant("pad", self.pad, stream.type.dtype)
             if value.shape not in ((), (stream.type.rows, stream.type.cols)):
                 raise BadParameter(f"pad: an array of shape {value.shape} vs a number or a tile of "

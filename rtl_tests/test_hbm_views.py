@@ -146,6 +146,8 @@ def _cases(name):
             runs=1,
         )
         case.tokens = [beat.stop | beat.empty << 4 | beat.done << 5 for beat in tokens]
+        if n == 2:
+            case.ready = {f"out{k}": [0] * 19 + [1] for k in range(3)}
         if n >= 3:
             pressed(case, rng, offer=rng.choice([0.3, 1.0]), take=rng.choice([0.3, 0.8]))
         for port, stream in case.inputs.items():  # counters begin with the start pulse: nothing is asked for before it
@@ -167,8 +169,9 @@ ASKED = (
     "every position stored", "window wraps",
 )
 SEEN = (
-    "window full", "output waits", "load refused", "store refused", "input refused", "element split over cycles",
-    "store split over cycles", "ports meet at a channel", "bursts of different elements at once",
+    "window full", "output waits", "output of passes waits", "input's output waits", "load refused", "store refused",
+    "input refused", "element split over cycles", "store split over cycles", "ports meet at a channel",
+    "bursts of different elements at once",
 )
 
 
@@ -198,7 +201,9 @@ def _seen(probes: set[str]) -> list[str]:
     """Bins of ``SEEN``: what the rig's probes say of a run."""
     found = {
         "window full": "full1" in probes,
-        "output waits": {"held0", "held1", "held2"} <= probes,
+        "output waits": "held0" in probes,
+        "output of passes waits": "held1" in probes,
+        "input's output waits": "held2" in probes,
         "load refused": {"refused0", "refused1"} <= probes,
         "input refused": "refused2" in probes,
         "store refused": "refused3" in probes,
@@ -232,7 +237,8 @@ def test_views(simulator, tmp_path, name):
         plusargs=[f"+hbm_load={tmp_path}/in", f"+hbm_dump={tmp_path}/out", f"+hbm_dump_lines={image.used_lines}"],
     )
     after = MemoryImage.read(rig.memory, tmp_path / "out")
-    coverage = Coverage(f"views {name}", SEEN)
+    whole = rig.memory.layout(BYTES).span == 1  # one channel an element: it is taken or it is not
+    coverage = Coverage(f"views {name}", [bin_ for bin_ in SEEN if not (whole and "split" in bin_)])
     for (model, rtl), case, (place, order, stored) in zip(results, cases, written, strict=True):
         assert rtl.notes[0]["finished"] is not None
         elements = [sum(not beat.empty for beat in case.expected[f"out{k}"]) for k in range(3)]

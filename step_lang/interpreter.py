@@ -13,7 +13,7 @@ import sympy
 
 from .arbitration import Arbiter, check_traces
 from .cycles import components, run_cycle
-from .dims import Dim, buffer_symbol, count_symbol, format_shape, is_ragged, is_static
+from .dims import Dim, buffer_symbol, count_symbol, elements, format_shape, is_ragged, is_static
 from .errors import ProgramError, ShapeMismatch, StepError, StreamProtocolError, TensorError, TypeMismatch
 from .numerics import Numerics
 from .operator import Operator
@@ -23,6 +23,9 @@ from .tokens import Buffer, Data, TokenStream, data_length
 from .types import BufferRef, Selector, Tile, Tuple, Type
 
 __all__ = ["Context", "Result", "check_inputs", "check_tensors", "extents", "interpret", "measure_symbols"]
+
+_OWN_DIMENSION = ("an empty vector became an element (as in a fold of the dimensions below): give the result of the "
+                  "fold a dimension of its own with assume")
 
 MOST_ELEMENTS = 1 << 30
 """The longest stream that is interpreted: a byte of stop level an element is a GiB then."""
@@ -252,15 +255,15 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
             if is_ragged(dim):
                 if level == 0 or not any(is_ragged(d) for d in stream.shape[len(stream.shape) - level:]):
                     symbol, count = count_symbol(prefix), _count(tokens, level)
-                    if level and _bare_above(tokens, level):  # which dimension is empty is not certain
+                    if isinstance(stream.type, BufferRef) or (level and _bare_above(tokens, level)):
+                        # Which dimension is empty is not certain; an empty vector may have an empty buffer.
                         bound.setdefault(symbol, count)
                         continue
                     if symbol in counted and bound[symbol] != count:
                         raise ShapeMismatch(
                             f"stream '{stream.name}' of shape {format_shape(stream.shape)}: {count} of {dim} at run "
                             f"time vs {bound[symbol]} in stream '{counted[symbol].name}'", operator=stream.producer,
-                            fix="an empty vector became an element here (as in a fold of the dimensions below): give "
-                            "the result a dimension of its own with assume")
+                            fix=_OWN_DIMENSION)
                     bound[symbol] = count
                     counted.setdefault(symbol, stream)
                 continue
@@ -289,6 +292,7 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
             error.message = f"stream '{stream.name}': {error.message}"
             error.operator = None
             raise error.at(stream.producer) from None
+        _check_count(stream, values[stream.name], bound)
     return dict(sorted(bound.items(), key=lambda item: item[0].name))
 
 
@@ -314,6 +318,15 @@ def _fail(stream: Stream, level: int, dim: Dim, size: int, bound: int | None = N
     claim = "" if stream.shape == stream.inferred_shape else " (assumed)"
     raise ShapeMismatch(f"stream '{stream.name}' of shape {format_shape(stream.shape)}{claim}: D_{level} is {size} at "
                         f"run time vs {expected}", operator=stream.producer)
+
+
+def _check_count(stream: Stream, tokens: TokenStream, bound: Mapping[sympy.Symbol, int]) -> None:
+    """``||stream||``, from which its traffic is computed, must be the elements that it has."""
+    counted = any(map(is_ragged, stream.shape)) and not isinstance(stream.type, BufferRef)
+    expected = elements(stream.shape).subs(bound) if counted else None
+    if expected is not None and expected.is_number and int(expected) != tokens.elements:
+        raise ShapeMismatch(f"stream '{stream.name}' of shape {format_shape(stream.shape)}: {tokens.elements} elements "
+                            f"at run time vs {expected}", operator=stream.producer, fix=_OWN_DIMENSION)
 
 
 def _check_empties(stream: Stream, tokens: TokenStream, bound: Mapping[sympy.Symbol, int]) -> None:

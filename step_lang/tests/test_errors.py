@@ -165,7 +165,8 @@ def test_names_that_verilog_cannot_have(name):
 
 @pytest.mark.parametrize("dtype, pad, said", [
     ("u32", 1.5, "an integer"), ("u32", -1, "the range of u32"), ("int8", 300, "the range of int8"),
-    ("bf16", "a", "number"), ("bool", 2, "the range of bool"), ("u32", float("nan"), "an integer"), ("u32", [1, 2], "shape (2,)"),
+    ("bf16", "a", "number"), ("bool", 2, "the range of bool"), ("u32", float("nan"), "an integer"),
+    ("u32", [1, 2], "shape (2,)"),
 ])
 def test_padding_that_the_element_type_does_not_have(dtype, pad, said):
     """It was cast, so that a pad of -1 was stored as 4294967295 and one of 1.5 as 1."""

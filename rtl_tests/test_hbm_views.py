@@ -249,6 +249,7 @@ def test_views(simulator, tmp_path, name):
         assert (hbm[0], hbm[1]) == (note["read_bytes"], note["write_bytes"])
         assert hbm[2] == (note["first_read_cycle"] + START + 1 if note["read_bytes"] else 0)
         assert hbm[3] == (note["last_write_cycle"] + START + 1 if stored else 0)
+        assert not stored or note["finished"] > note["last_write_cycle"] + START
         raw = after.data[place.base : place.base + 30 * BYTES].reshape(30, BYTES)
         for position, word in zip(order, stored, strict=True):
             assert int.from_bytes(raw[position].tobytes(), "little") == word, (case.name, position)

@@ -12,9 +12,9 @@ import numpy as np
 
 from step_hw.design import Design
 from step_hw.hbm.image import MemoryImage
-from step_hw.unit import ErrorCode
 from step_lang import Result, TokenStream
 from step_lang.deadlock import deadlock_report
+from step_lang.errorcodes import code_name, fix_of
 from step_lang.errors import DeadlockError, RtlError, SimulatorError
 from step_lang.interpreter import check_tensors
 from step_lang.types import BufferRef
@@ -157,13 +157,12 @@ def _put_input(image: MemoryImage, placement: Any, tokens: TokenStream) -> None:
 
 
 def _raise_for(design: Design, run: NativeRun, values: Mapping[str, int], partial: bool) -> None:
-    names = {code: name for name, code in vars(ErrorCode).items() if name.isupper()}
     for unit in design.graph.units:
         code = values.get(f"{unit.name}.error", 0)
         if code:
             raise RtlError(
-                f"unit '{unit.name}' ({unit.origin}) raised {names.get(code, code)} by cycle {run.cycles}",
-                fix=_FIXES.get(code),
+                f"unit '{unit.name}' ({unit.origin}) raised {code_name(code)} by cycle {run.cycles}",
+                fix=fix_of(code),
             )
     if run.reason == "deadlock":
         raise DeadlockError(
@@ -171,14 +170,6 @@ def _raise_for(design: Design, run: NativeRun, values: Mapping[str, int], partia
         )
     if run.reason != "finished" and not (partial and run.reason == "max_cycles"):
         raise RtlError(f"the simulation of '{design.program.name}' ended early: {run.reason} in cycle {run.cycles}")
-
-
-_FIXES = {
-    ErrorCode.EXHAUSTED: "raise scratchpad.frames or accumulator.entries in the hardware configuration",
-    ErrorCode.ADDRESS_RANGE: "keep the view or address inside the tensor",
-    ErrorCode.OVERFLOW: "store no more tiles than the tensor holds",
-    ErrorCode.MISALIGNED: "give the operator streams of equal shape",
-}
 
 
 @dataclass

@@ -177,7 +177,7 @@ def test_a_units_error_is_told_with_its_operator_and_the_fix():
     store.config = {**store.config, "limit": 3}
     with pytest.raises(RtlError, match=r"unit 'store_y' \(.*store_y.*\) raised [A-Z_]+ by cycle \d+; fix: "):
         run_rtl(design, random_tensors(design.program, 0))
-    with pytest.raises(RtlError, match=r"unit 'store_y' \(.*\) raises error code \d in cycle \d+"):
+    with pytest.raises(RtlError, match=r"unit 'store_y' \(.*\) raises ADDRESS_RANGE in cycle \d+"):
         predict(design.graph, design.hw)
 
 

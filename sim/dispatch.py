@@ -89,12 +89,16 @@ def _source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
+_HASH = _source_hash()
+"""Taken when this module is imported, together with the step functions: a process that lives while somebody edits the
+sources must not file its old engine under the new hash."""
+
 _ENGINES: dict[str, ModuleType] = {}
 
 
 def engine():
     """The compiled ``run`` function for the present unit kinds."""
-    name = f"step_hw_engine_{_source_hash()}"
+    name = f"step_hw_engine_{_HASH}"
     if name not in _ENGINES:
         modules = unit_modules()
         imports = "\n".join(f"from {m.__name__} import step as step_{kind}" for kind, m in modules.items())

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from step_lang.deadlock import deadlock_report
+from step_lang.errorcodes import code_name, fix_of
 from step_lang.errors import DeadlockError, RtlError
 from step_lang.hwconfig import HardwareConfig
 from step_lang.unitgraph import UnitGraph
@@ -89,10 +90,9 @@ def predict(
         raise DeadlockError(deadlock_report(graph, outcome.net.links[:, COUNT]))  # type: ignore[attr-defined]
     if outcome.reason == "error":
         unit = graph.units[int(outcome.net.misc[3]) - 1]  # type: ignore[attr-defined]
-        raise RtlError(
-            f"unit '{unit.name}' ({unit.origin}) raises error code {int(outcome.net.misc[4])} "  # type: ignore[attr-defined]
-            f"in cycle {outcome.cycles - 1}"
-        )
+        code = int(outcome.net.misc[4])  # type: ignore[attr-defined]
+        where = f"unit '{unit.name}' ({unit.origin})"
+        raise RtlError(f"{where} raises {code_name(code)} in cycle {outcome.cycles - 1}", fix=fix_of(code))
     if outcome.reason == "max_cycles":
         raise DeadlockError(f"the model stopped after {max_cycles} cycles, before the program ended")
     memory = next((unit for unit in graph.units if unit.kind == hbm.KIND), None)

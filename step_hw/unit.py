@@ -5,25 +5,14 @@ from collections.abc import Mapping, Sequence
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from step_lang.errorcodes import ErrorCode
+
 from .beat import BeatLayout, beat_signature
 from .verilog import module_text
 
 __all__ = ["ERROR_WIDTH", "ErrorCode", "Unit"]
 
 ERROR_WIDTH = 4
-
-
-class ErrorCode:
-    """Sticky error codes that a unit can raise; the bench turns them into messages (``step_hw.errors``)."""
-
-    NONE = 0
-    MISALIGNED = 1      # streams of one operator disagree in stop, empty or done
-    STOP_RANGE = 2      # a stop level the configuration does not allow at this point
-    ADDRESS_RANGE = 3   # an address or tile index outside its tensor
-    EXHAUSTED = 4       # a buffer larger than its scratchpad
-    SHAPE = 5           # a static inner dimension does not have the configured size
-    PROTOCOL = 6        # malformed beat (empty with data, done with a stop, ...)
-    OVERFLOW = 7        # one tile more than the tensor holds
 
 
 class Unit(wiring.Component):

@@ -90,7 +90,7 @@ def test_a_units_error_names_it():
     design = copy(8)
     store = design.graph.unit("store_y")
     store.config = {**store.config, "limit": 3}
-    with pytest.raises(RtlError, match=r"unit 'store_y' \(.*\) raises error code \d+ in cycle \d+"):
+    with pytest.raises(RtlError, match=r"unit 'store_y' \(.*\) raises ADDRESS_RANGE in cycle \d+"):
         predict(design.graph, design.hw)
 
 

@@ -24,6 +24,7 @@ class ErrorCode:
     SHAPE = 5           # a static inner dimension does not have the configured size
     PROTOCOL = 6        # malformed beat (empty with data, done with a stop, ...)
     OVERFLOW = 7        # one tile more than the tensor holds
+    SELECTOR = 8        # a selector names what does not exist, or nothing where something must be
 
 
 class Unit(wiring.Component):

@@ -50,6 +50,7 @@ from ..network import (
     push,
     stop_of,
 )
+from ..selectors import pack_selectors
 
 KIND = "load"
 
@@ -69,7 +70,7 @@ ADDRESS_RANGE = 3
 
 def pack(unit, graph, build):
     """``unit.params``: element_bytes, window, port, ref, and for benches ``start`` (cycle in which it begins, 0) and
-    ``values`` (control value of each element of the tensor)."""
+    ``values`` (what each element of the tensor says: a reference, an address, a selector's bits)."""
     par = build.par[unit.index]
     pack_affine(par, unit.config)
     pack_elements(unit, graph, build, window=unit.params["window"])
@@ -79,7 +80,10 @@ def pack(unit, graph, build):
     tokens, values = unit.params.get("tokens"), unit.params.get("values")
     listed = not unit.config.get("regular", 1)
     par[TOKENS] = build.reserve(len(tokens), np.asarray(tokens)) if listed else -1
-    par[VALUES] = -1 if values is None else build.reserve(len(values), np.asarray(values))
+    par[VALUES] = -1
+    if values is not None:
+        said = pack_selectors(build, values, graph.links[unit.outputs[0]].payload.data_bits)
+        par[VALUES] = build.reserve(len(said), np.asarray(said, dtype=np.int64))
 
 
 @compiled

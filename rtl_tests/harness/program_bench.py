@@ -1,4 +1,4 @@
-"""cocotb twin of native_main.cpp: the same protocol, the same records.bin and result.txt, on any simulator."""
+"""cocotb twin of native_main.cpp: the same protocol, the same records.bin, grants.bin and result.txt, on any simulator."""
 
 import os
 import struct
@@ -57,6 +57,8 @@ async def program_bench(dut) -> None:
     quiet_limit, max_cycles = int(arguments["step_quiet"]), int(arguments["step_max_cycles"])
     recording = arguments["step_records"] == "1"
     busy, dump = getattr(dut, "mem_busy", None), getattr(dut, "dump", None)
+    grant_valid = getattr(dut, "grant_valid", None)
+    grants = bytearray()
     clock = _Clock(dut)
 
     await Timer(1, "ns")  # Icarus 11 breaks on inputs written at time 0
@@ -95,6 +97,10 @@ async def program_bench(dut) -> None:
                     if recording:
                         flags = empty >> link & 1 | (done >> link & 1) << 1
                         records.write(struct.pack("<IHBB", cycle, link, stop >> 4 * link & 15, flags))
+            if grant_valid is not None and (given := _bits(grant_valid)):
+                index = _bits(dut.grant_index)
+                for unit in _ones(given):
+                    grants += struct.pack("<IHBB", cycle, unit, index >> 8 * unit & 255, 0)
             quiet = 0 if fires or (busy is not None and _bits(busy)) else quiet + 1
             if _bits(dut.error_any):
                 reason = "error"
@@ -126,4 +132,6 @@ async def program_bench(dut) -> None:
         await clock.settle()
         lines.append(f"status {int(line, 16):x} {_bits(dut.status_data):08x}")
         await clock.rise()
+    if grant_valid is not None:
+        (work / "grants.bin").write_bytes(grants)
     (work / "result.txt").write_text("\n".join(lines) + "\n")

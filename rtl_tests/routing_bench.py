@@ -7,15 +7,16 @@ interpreter makes of the grants that the run recorded.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from types import SimpleNamespace
+from typing import Any
 
 from rtl_tests.harness import Beat, Case, CaseResult, Coverage, bench_unit, from_beats, random_stream, stream_bins
 from rtl_tests.harness.beats import streams_of
 from rtl_tests.harness.checks import compare_beats
 from rtl_tests.harness.tokens import to_beats
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
-from rtl_tests.shape_bench import PRESSURES, WORD, element, pressure_bins, word_beats
-from step_lang.arbitration import Arbiter
+from rtl_tests.shape_bench import PRESSURES, element, pressure_bins, word_beats
+from step_lang.interpreter import Context
+from step_lang.numerics import Numerics
 from step_lang.types import Selector
 from step_lang.worked_examples import EXAMPLES, WorkedExample
 
@@ -35,7 +36,7 @@ class Trial:
     types: Sequence
     inputs: Sequence[Sequence[Beat]]
     cfg: Mapping[str, int]
-    shapes: Sequence | None = None
+    shapes: Any = None
     counts: Sequence[int] | None = None
     error: int = 0
     directed: bool = False
@@ -71,14 +72,14 @@ def replay(trial: Trial, grants: Sequence[int]) -> dict[str, list[Beat]]:
     first = 0
     for k, streams in enumerate(runs):
         size = trial.counts[k] if trial.counts is not None else 0
-        arbiter = Arbiter(operator, grants[first:first + size])
+        ctx = Context(Numerics(), {}, {}, {operator.name: grants[first:first + size]})
         first += size
         tokens = [from_beats(stream, type_, rank).check()
                   for stream, type_, rank in zip(streams, trial.types, trial.ranks)]
-        ctx = SimpleNamespace(arbiter=lambda _, own=arbiter: own)
         for out, stream, result in zip(made, operator.outputs, operator.interpret(ctx, tokens)):
             out += _beats(result.check(), stream.type)
-        arbiter.finish()
+        if trial.counts is not None:
+            ctx.arbiter(operator).finish()
     assert first == len(grants), f"{trial.name}: {len(grants)} grants vs {first} chunks"
     return {f"out{k}": stream for k, stream in enumerate(made)}
 
@@ -139,8 +140,9 @@ def compare_with_model(simulator: str, unit, trials: Sequence[Trial], params: Ma
                 offer, take = rng.choice([(0.6, 0.6), (0.9, 0.4), (0.4, 0.9)])
                 case = pressed(case, rng, offer, take, outputs=outputs)
                 # A reassemble gives done with its selector's; the model's run must not end before the other inputs.
-                starts = case.starts[f"in{len(trial.inputs) - 1}"]
-                starts[-1] = max(starts[-1], *(own[-1] + 8 for own in case.starts.values()))
+                selector = f"in{len(trial.inputs) - 1}"
+                end = max(own[-1] + 8 for own in case.starts.values())
+                case.starts = {**case.starts, selector: [*case.starts[selector][:-1], end]}
             cases.append(case)
     pairs = assert_model_equals_rtl(simulator, unit, cases, params=params, agents=GRANTS if arbitrates else None)
     if not arbitrates:

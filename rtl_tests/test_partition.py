@@ -19,7 +19,8 @@ UNIT = Partition(LAYOUT, 5, 3)
 WIDE = Partition(LAYOUT, 128, 66)
 BINS = [
     "empty stream", "single element stream", "bare stop", "starts with bare stop", "bare stop after bare stop",
-    "back to back streams", "in0 blocked", "in1 blocked", "out0 blocked", "out1 blocked", "out2 blocked", "out0 starved",
+    "back to back streams", "in0 blocked", "in1 blocked", "out0 blocked", "out1 blocked", "out2 blocked",
+    "out0 starved",
     "rank 0", "rank 1", "rank 2", "no output", "one output", "several outputs", "all outputs", "empty chunk",
     "bare stop on the selector", "chunk of several beats", "outputs take a beat in different cycles",
 ]
@@ -93,8 +94,8 @@ def trials() -> tuple[Trial, ...]:
 def wide_trials() -> tuple[Trial, ...]:
     rng = Random("wide")
     made = [_random(f"wide {i}", WIDE, rng, 1, i % 2, 0, 66) for i in range(3)]
-    data, selectors = words("1 2 3 4 D"), [selector_beat(bits) for bits in ([0, 65], [31, 32, 61, 62, 63, 64], [65], [])]
-    made.append(_trial("corners", WIDE, 0, 0, data, [*selectors, DONE], directed=True))
+    selectors = [selector_beat(bits) for bits in ([0, 65], [31, 32, 61, 62, 63, 64], [65], [])]
+    made.append(_trial("corners", WIDE, 0, 0, words("1 2 3 4 D"), [*selectors, DONE], directed=True))
     made.append(_trial("bit 127", WIDE, 0, 0, words("1 2 D"), [selector_beat([1]), selector_beat([127]), DONE],
                        error=ErrorCode.SELECTOR))
     return tuple(made)

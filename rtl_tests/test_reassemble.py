@@ -1,6 +1,7 @@
 """Bench of ``step_hw/units/reassemble.py`` and its model."""
 
 from functools import cache
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -116,9 +117,9 @@ def _cover(coverage: Coverage, found) -> None:
             coverage.hit({0: "empty group", 1: "one chunk"}.get(len(group), "several chunks"))
             if len(group) > 1:
                 coverage.hit("in index order" if group == sorted(group) else "against index order")
-            if any(b < a for a, b in zip(group, group[1:])):
+            if any(b < a for a, b in pairwise(group)):
                 coverage.hit("priority wraps round")
-        if any(a == b for a, b in zip(order, order[1:])):
+        if any(a == b for a, b in pairwise(order)):
             coverage.hit("an input twice in a row")
         if trial.cfg["rank"] and any(b.empty and b.stop > trial.cfg["rank"] for b in result.beats["out0"]):
             coverage.hit("bare stop closes a group")

@@ -66,6 +66,7 @@ class Prediction:
             "utilisation": self.utilisation,
             "stalls": self.stalls,
             "beats": self.beats,
+            "arbitration": self.arbitration,
             "wall_seconds": self.wall_seconds,
         }
 

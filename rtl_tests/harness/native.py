@@ -160,7 +160,8 @@ def build_native(
 ) -> ProgramBuild:
     """Compile a program top with the native main (Verilator).
 
-    ``mem_busy`` and ``dump`` say which optional ports it has, ``grants`` how many units that arbitrate; see `build.build` for the other parameters and errors.
+    ``mem_busy`` and ``dump`` say which optional ports it has, ``grants`` how many units that arbitrate;
+    see `build.build` for the other parameters and errors.
     """
     flags = ["-CFLAGS", f"-DSTEP_LINKS={links}"]
     if mem_busy:

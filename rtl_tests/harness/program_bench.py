@@ -1,4 +1,4 @@
-"""cocotb twin of native_main.cpp: the same protocol, the same records.bin, grants.bin and result.txt, on any simulator."""
+"""cocotb twin of native_main.cpp: the same protocol, the same files, on any simulator."""
 
 import os
 import struct

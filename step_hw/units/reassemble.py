@@ -30,9 +30,9 @@ class Reassemble(Unit):
     ========== ===== ==========================================================================
 
     Inputs that are selected, not yet served and not empty are served whole chunk by whole chunk with rotating priority
-    (`ChunkArbiter`). The chunk after which no selected input is left ends with a + 1 + s, s the selector's stop, and the
-    selector leaves with it. A selector without a bit, or a bare stop s, leaves a bare a + 1 + s. With the selector's
-    done, done leaves at once and every input's done is taken when it comes.
+    (`ChunkArbiter`). The chunk after which no selected input is left ends with a + 1 + s, s the selector's stop, and
+    the selector leaves with it. A selector without a bit, or a bare stop s, leaves a bare a + 1 + s. With the
+    selector's done, done leaves at once and every input's done is taken when it comes.
 
     Grants: ``grant_valid`` in the cycle in which input ``grant_index`` is chosen, once a chunk.
 

@@ -147,8 +147,8 @@ def reassemble(streams: Sequence[Stream], selector: Stream, rank: int | None = N
         Where a >= 1 that stop does not say which dimension is 0; lowering, which adds static dimensions, knows.
 
     Output ``[selector's dims, D_sel, D_{a-1}..D_0]``, D_sel ragged (`Stream.assume` replaces it by what is known). No
-    bit set leaves a bare ``S_{a+1+s}`` when a = 0 and is a `StreamProtocolError` when a >= 1 (see ``hollow``). The output is done when
-    the selector is; a chunk left then is an error. Order of arrival: see `step_lang.arbitration`.
+    bit set leaves a bare ``S_{a+1+s}`` when a = 0 and is a `StreamProtocolError` when a >= 1 (see ``hollow``). The
+    output is done when the selector is; a chunk left then is an error. Order of arrival: see `step_lang.arbitration`.
 
     Raises `ShapeMismatch`, `TypeMismatch`; at run time `MisalignedStreams`, `BadParameter`, `ArbitrationError`.
     """

@@ -197,8 +197,8 @@ class Check:
 
 def check(design: Design, run: RtlRun, expected: Result, logical: Result | None = None) -> Check:
     """Compare stored tensors bit for bit and the token stream of every link with ``expected``, the lowered program's
-    result ``design.interpret(tensors, arbitration=run.arbitration)``; with ``logical`` also the lowered program with the
-    program itself."""
+    result ``design.interpret(tensors, arbitration=run.arbitration)``; with ``logical`` also the lowered program with
+    the program itself."""
     found: list[str] = []
     for name, tensor in run.tensors.items():
         found += _tensor_difference(name, "RTL", tensor, expected.tensors[name])

@@ -7,12 +7,14 @@ cycle 1 (the model's ``start`` parameter).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from amaranth.hdl import Cat, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from cocotb.handle import Immediate
 
+from rtl_tests.harness.signals import reader, unsigned
 from step_hw.beat import BeatLayout
 from step_hw.hbm.affine import AFFINE_REGISTERS, LOOPS
 from step_hw.hbm.system import MemorySystem
@@ -20,6 +22,7 @@ from step_hw.link import LinkFIFO
 from step_hw.unit import Unit
 from step_hw.units.input import Input
 from step_hw.units.load import Load
+from step_hw.units.random_load import RandomLoad
 from step_hw.units.store import Store
 from step_lang.memory_config import MemoryConfig
 from step_lang.unitgraph import LinkSpec, Payload, UnitSpec
@@ -31,9 +34,8 @@ REFERENCE = BeatLayout(32)
 
 @dataclass(frozen=True)
 class Port:
-    """A unit on the memory: ``kind`` load, input or store; ``ref`` for loads; ``to``: a load's output goes to store
-    number
-    ``to`` of the rig instead of to a port."""
+    """A unit on the memory: ``kind`` load, random_load, input or store; ``ref`` for loads; ``to``: a load's output goes
+    to store number ``to`` of the rig instead of to a port."""
 
     kind: str
     layout: BeatLayout
@@ -53,7 +55,8 @@ def view(base: int, limit: int, counts: Sequence[int], strides: Sequence[int]) -
 
 
 class MemoryRig(Unit):
-    """Outputs: of the loads and inputs without ``to``; inputs: references of loads, then data of stores without a load.
+    """Outputs: of the loads and inputs without ``to``; inputs: references of loads and addresses of random loads, then
+    data of stores without a load. ``probes`` are what coverage asks of the inside, see `seen`.
 
     Registers of port n are named ``p<n>_<name>``; ``cfg_for`` makes them. Loads are ports 0.., stores follow.
     """
@@ -64,7 +67,8 @@ class MemoryRig(Unit):
         self.memory, self.loads, self.stores = memory, list(loads), list(stores)
         self.fed = {load.to for load in loads if load.to is not None}
         self.hbm = MemorySystem(memory, [(p.element_bytes, p.window) for p in loads], [p.element_bytes for p in stores])
-        inputs = [REFERENCE for p in loads if p.ref] + [p.layout for i, p in enumerate(stores) if i not in self.fed]
+        inputs = [REFERENCE for p in loads if self._has_input(p)]
+        inputs += [p.layout for i, p in enumerate(stores) if i not in self.fed]
         outputs = [p.layout for p in loads if p.to is None]
         self.units: list[Unit] = []
         cfg: dict[str, int] = {}
@@ -74,6 +78,14 @@ class MemoryRig(Unit):
             elif port.kind == "input":
                 unit = Input(
                     port.layout, memory=memory, element_bytes=port.element_bytes, window=port.window, tokens=64
+                )
+            elif port.kind == "random_load":
+                unit = RandomLoad(
+                    port.layout,
+                    address=REFERENCE,
+                    memory=memory,
+                    element_bytes=port.element_bytes,
+                    window=port.window,
                 )
             else:
                 unit = Load(
@@ -89,6 +101,7 @@ class MemoryRig(Unit):
             "start": In(1),
             "dump": In(1),
             "finished": Out(max(1, len(stores))),
+            "probes": Out(len(self.probe_names)),
             "token_write": In(1),
             "token_address": In(6),
             "token_data": In(6),
@@ -98,10 +111,50 @@ class MemoryRig(Unit):
         }
         super().__init__(inputs, outputs, cfg, extra=extra)
 
+    @staticmethod
+    def _has_input(port: Port) -> bool:
+        return port.ref or port.kind == "random_load"
+
+    @property
+    def probe_names(self) -> list[str]:
+        """Per load ``full<n>`` (window), ``held<n>`` (the output waits), ``reordered<n>`` (channels return bursts of
+        different elements in one cycle); per port ``refused<n>`` (a channel's queue has no room) and ``split<n>`` (only
+        some of an element's channels take it); ``conflict`` (a channel takes elements of two ports in one cycle)."""
+        loads = [f"{name}{n}" for n in range(len(self.loads)) for name in ("full", "held", "reordered")]
+        ports = [f"{name}{n}" for n in range(len(self.loads) + len(self.stores)) for name in ("refused", "split")]
+        return [*loads, *ports, "conflict"]
+
+    def seen(self, note: Mapping) -> set[str]:
+        """Names of the probes that were 1 in some cycle of a run with these notes."""
+        return {name for i, name in enumerate(self.probe_names) if note["probes"] >> i & 1}
+
+    def _probe(self, m) -> None:
+        found: dict[str, object] = {}
+        taken: list[list] = [[] for _ in range(self.memory.channels)]
+        for n, unit in enumerate(self.units):
+            reqs = [getattr(unit.mem, f"req{c}") for c in range(self.memory.channels)]
+            took = Cat(req.valid & req.ready for req in reqs)
+            wanted = Cat(req.valid for req in reqs)
+            found |= {f"refused{n}": (wanted & ~took).any(), f"split{n}": took.any() & (took != wanted)}
+            for c, req in enumerate(reqs):
+                taken[c].append(req.valid & req.ready)
+            if n < len(self.loads):
+                out, resps = unit.out0, [getattr(unit.mem, f"resp{c}") for c in range(self.memory.channels)]
+                found |= {
+                    f"full{n}": unit.state[3],
+                    f"held{n}": out.valid & ~out.ready,
+                    f"reordered{n}": Cat(
+                        a.valid & b.valid & (a.slot != b.slot) for a, b in pairwise(resps)
+                    ).any(),
+                }
+        conflicts = [a & b for ports in taken for i, a in enumerate(ports) for b in ports[i + 1 :]]
+        found["conflict"] = Cat(conflicts).any()
+        m.d.comb += [self.probes[i].eq(found[name]) for i, name in enumerate(self.probe_names)]
+
     @property
     def module_name(self) -> str:
         parts = [
-            f"{p.kind}{p.element_bytes}{'r' if p.ref else ''}{'' if p.to is None else f'to{p.to}'}"
+            f"{p.kind}{p.element_bytes}w{p.window}{'r' if p.ref else ''}{'' if p.to is None else f'to{p.to}'}"
             for p in [*self.loads, *self.stores]
         ]
         return "rig_" + "_".join(parts) + "_" + self.memory.key
@@ -132,7 +185,7 @@ class MemoryRig(Unit):
                 wiring.connect(m, source, unit.in0)
                 continue
             wiring.connect(m, unit.mem, getattr(hbm, f"read{n}"))
-            if port.ref:
+            if self._has_input(port):
                 wiring.connect(m, wiring.flipped(next(inputs)), unit.in0)
             else:
                 m.d.comb += unit.start.eq(self.start)
@@ -148,6 +201,7 @@ class MemoryRig(Unit):
                 m.submodules[f"link{n}"] = links[port.to] = link = LinkFIFO(port.layout)
                 wiring.connect(m, unit.out0, link.in0)
         m.d.comb += self.error.eq(error)
+        self._probe(m)
         if self.stores:
             m.d.comb += self.finished.eq(Cat(unit.finished for unit in self.units[len(self.loads) :]))
         return m
@@ -182,7 +236,7 @@ class MemoryRig(Unit):
                 place = n - len(self.loads)
                 unit.inputs = [inner[place] if place in inner else next(inputs)]
             else:
-                unit.inputs = [next(inputs)] if port.ref else []
+                unit.inputs = [next(inputs)] if self._has_input(port) else []
                 if port.to is None:
                     unit.outputs = [next(outputs)]
                 else:
@@ -214,6 +268,8 @@ class _Host:
         self.dut = dut
         self.tokens = tokens
         self.finished_in: int | None = None
+        self.probes = 0
+        self._probes = reader(dut.probes)
         self._dumped = False
 
     def clear(self) -> None:
@@ -234,7 +290,8 @@ class _Host:
             self._dumped = True
 
     def sample(self, cycle: int) -> None:
-        """When do the stores finish?"""
+        """What do the probes show, when do the stores finish?"""
+        self.probes |= unsigned(self._probes(), "probes")
         bits = str(self.dut.finished.value)
         if self.finished_in is None and "0" not in bits:
             self.finished_in = cycle
@@ -243,7 +300,10 @@ class _Host:
     def note(self) -> dict[str, int | None]:
         """Counters at the end of the run."""
         names = ("read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle", "bursts0")
-        return {name: int(str(getattr(self.dut, name).value), 2) for name in names} | {"finished": self.finished_in}
+        return {name: int(str(getattr(self.dut, name).value), 2) for name in names} | {
+            "finished": self.finished_in,
+            "probes": self.probes,
+        }
 
 
 def agents(dut, case):

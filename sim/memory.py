@@ -120,14 +120,10 @@ def pack_elements(unit, graph, build, window: int | None = None) -> SharedMemory
     shared = shared_memory(graph, build)
     memory, par = shared.memory, build.par[unit.index]
     layout = memory.layout(unit.params["element_bytes"])
-    if unit.config["base"] % memory.alignment:
-        raise ConfigError(
-            f"unit '{unit.name}': base address {unit.config['base']} vs a multiple of a line of "
-            f"{memory.alignment} bytes (channels * burst_bytes)"
-        )
     par[[BURSTS, SPAN, GROUPS, PER_BURST]] = layout.bursts, layout.span, layout.groups, layout.per_burst
     par[BASE] = unit.config["base"] // memory.alignment
-    par[LIMIT] = unit.config["limit"]
+    # As in RTL, where the base lies within a line every index is outside the tensor.
+    par[LIMIT] = 0 if unit.config["base"] % memory.alignment else unit.config["limit"]
     port = unit.params["port"] + (0 if window else shared.reads)
     par[[CHANNELS, QUEUES, WAITING]] = memory.channels, shared.queue(port), shared.waiting
     entry = [layout.bursts, layout.burst_bytes, -1]

@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Timing", "compute_timing", "contribution_stages", "function_timing", "rows_operand", "unit_timing"]
+__all__ = [
+    "LOAD_EMPTY_LATENCY", "Timing", "compute_timing", "contribution_stages", "function_timing", "load_timing",
+    "rows_operand", "unit_timing",
+]
 
 
 @dataclass(frozen=True)
@@ -90,3 +93,19 @@ def rows_operand(in_types, out_type) -> int:
 def unit_timing(kind: str) -> Timing:
     """Timing of the units without a function."""
     return Timing(1, 1) if kind in ("flatten", "promote", "streamify") else Timing(0, 1)
+
+
+LOAD_EMPTY_LATENCY = 2
+"""Cycles of a bare stop or done through the window of a load that is empty: slot, output register."""
+
+
+def load_timing(memory: Any, element_bytes: int) -> Timing:
+    """Timing of ``load``, ``random_load`` and ``input`` alone on a memory (``MemoryConfig``) of the ``simple`` model.
+
+    latency: from the cycle in which an element's last request is taken to its offer at the output: the channel's queue,
+    the memory's latency, ``interval`` for each further burst, the window, the output register; start-up comes on top.
+    interval: of consecutive elements that lie on the same channels, as long as the window holds a latency's worth of
+    them. Where an element leaves channels free, the next ones use these, down to one cycle an element.
+    """
+    bursts = memory.layout(element_bytes).bursts
+    return Timing(1 + memory.latency + (bursts - 1) * memory.interval + 2, bursts * memory.interval)

@@ -46,6 +46,7 @@ from ..network import (
     can_push,
     is_done,
     peek,
+    peek_value,
     pop,
     push,
     stop_of,
@@ -54,15 +55,16 @@ from ..selectors import pack_selectors
 
 KIND = "load"
 
-# Parameters beyond the view and the elements: form, rows of a full tile, cycle in which a load without reference
-# begins,
-# offset of the token list (-1: the view's own) and of the control values by element (-1: none).
+# Parameters beyond the view and the elements: form (0 without reference, 1 with, 2 by addresses), rows of a full tile,
+# cycle in which a load without reference begins, offset of the token list (-1: the view's own) and of the control
+# values by element (-1: none).
 REF, ROWS, BEGIN, TOKENS, VALUES = range(ELEMENTS_END, ELEMENTS_END + 5)
 # State beyond the position in the view.
 PHASE, TAKEN, HEAD, TAIL, LEVEL, SHOWN, SHOWN_TOKEN, SHOWN_VALUE, LISTED, ELEMENT = range(
     POSITION_END, POSITION_END + 10
 )
 VIEW, ENDING, OVER = 0, 1, 2
+BY_ADDRESS = 2
 
 ADDRESS_RANGE = 3
 """``step_hw.unit.ErrorCode.ADDRESS_RANGE``"""
@@ -72,14 +74,20 @@ def pack(unit, graph, build):
     """``unit.params``: element_bytes, window, port, ref, and for benches ``start`` (cycle in which it begins, 0) and
     ``values`` (what each element of the tensor says: a reference, an address, a selector's bits)."""
     par = build.par[unit.index]
-    pack_affine(par, unit.config)
-    pack_elements(unit, graph, build, window=unit.params["window"])
     par[REF] = int(bool(unit.params.get("ref", bool(unit.inputs))))
-    par[ROWS] = graph.links[unit.outputs[0]].payload.max_rows
+    pack_affine(par, unit.config)
+    pack_window(unit, graph, build)
     par[BEGIN] = unit.params.get("start", 0)
-    tokens, values = unit.params.get("tokens"), unit.params.get("values")
+    tokens = unit.params.get("tokens")
     listed = not unit.config.get("regular", 1)
     par[TOKENS] = build.reserve(len(tokens), np.asarray(tokens)) if listed else -1
+
+
+def pack_window(unit, graph, build):
+    """The elements, their window and what leaves it, for every unit that loads."""
+    par, values = build.par[unit.index], unit.params.get("values")
+    pack_elements(unit, graph, build, window=unit.params["window"])
+    par[ROWS] = graph.links[unit.outputs[0]].payload.max_rows
     par[VALUES] = -1
     if values is not None:
         said = pack_selectors(build, values, graph.links[unit.outputs[0]].payload.data_bits)
@@ -141,11 +149,13 @@ def step(u, par, st, ins, outs, net):
     starved = False
     tok = 0
     index = affine_index(st)
-    if par[REF] == 1:
+    if par[REF] != 0:
         if can_pop(net, ins[0]):
             have = True
             tok = peek(net, ins[0]) & 63
-            if is_done(tok):
+            if par[REF] == BY_ADDRESS:
+                index = peek_value(net, ins[0])
+            elif is_done(tok):
                 pass
             elif tok & EMPTY:
                 tok += par[DIMS]
@@ -221,8 +231,8 @@ def step(u, par, st, ins, outs, net):
 @compiled
 def _advance(par, st, ins, net, tok):
     """Go past the token just made."""
-    if par[REF] == 1:
-        if peek(net, ins[0]) & EMPTY:
+    if par[REF] != 0:
+        if par[REF] == BY_ADDRESS or peek(net, ins[0]) & EMPTY:
             pop(net, ins[0])
         else:
             if affine_last(par, st):

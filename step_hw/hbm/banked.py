@@ -49,9 +49,14 @@ class _Timer:
 
 
 class BankedTiming(wiring.Component):
-    """Same members as ``SimpleTiming``. ``command`` tells a bench what is done in this cycle (``column``, ``row``: 0
-    none,
-    1 read / activate, 2 write / precharge, row 3 precharge all, 4 refresh; ``column_bank``, ``row_bank``)."""
+    """Same members as ``SimpleTiming``, and what a checker of timings wants to see.
+
+    Members
+    -------
+    command : Out({column, row, column_bank, row_bank, column_line, row_line})
+        What is done in this cycle: ``column`` 0 nothing, 1 read, 2 write; ``row`` 0 nothing, 1 activate, 2 precharge,
+        3 precharge all, 4 refresh; the banks, and the lines of the bursts that asked for it.
+    """
 
     def __init__(self, memory: MemoryConfig, burst: data.StructLayout):
         self.memory = memory
@@ -71,6 +76,8 @@ class BankedTiming(wiring.Component):
                             "row": 3,
                             "column_bank": max(1, self.bank_bits),
                             "row_bank": max(1, self.bank_bits),
+                            "column_line": burst["line"].width,
+                            "row_line": burst["line"].width,
                         }
                     )
                 ),
@@ -234,6 +241,8 @@ class BankedTiming(wiring.Component):
                     Mux(refresh, 4, Mux(close_all, 3, Mux(pre, 2, act)))[:3],
                     serve_bank,
                     row_bank,
+                    chosen.line,
+                    Array(entries)[turn].line,
                 )
             ),
         ]

@@ -1,5 +1,6 @@
 """Load: tiles of an affine view of an off-chip tensor, once or once per reference element."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
@@ -52,10 +53,15 @@ class Load(Unit):
     Registers
     ---------
     base : byte address of the tensor, at a line. dims, count0..5, stride0..5 : see ``AFFINE_REGISTERS``.
-    limit : elements of the tensor; an index outside sets ADDRESS_RANGE.
+    limit : elements of the tensor; an index outside, or a base within a line, sets ADDRESS_RANGE.
+
+    ``state``, from the low bit: a token is to be made, the window holds tokens, one is at the output, the window is
+    full.
     """
 
     kind = "load"
+    registers: Mapping[str, int] = {"base": 32, "limit": 32} | AFFINE_REGISTERS
+    """Configuration registers that every form of this unit has."""
 
     def __init__(
         self,
@@ -80,13 +86,13 @@ class Load(Unit):
         self.reference = reference
         self.tokens = tokens
         extra: dict = {"mem": Out(self.port)}
-        cfg = {"base": 32, "limit": 32} | AFFINE_REGISTERS
+        cfg = dict(self.registers)
         if reference is None:
             extra["start"] = In(1)
         if tokens:
             cfg["regular"] = 1
             extra |= {"token_write": In(1), "token_address": In(exact_log2(tokens)), "token_data": In(STOP_WIDTH + 2)}
-        super().__init__([] if reference is None else [reference], [layout], cfg=cfg, state_width=3, extra=extra)
+        super().__init__([] if reference is None else [reference], [layout], cfg=cfg, state_width=4, extra=extra)
 
     @property
     def module_name(self) -> str:
@@ -114,20 +120,22 @@ class Load(Unit):
         tok = _Token(Signal(STOP_WIDTH, name="tok_stop"), Signal(name="tok_empty"), Signal(name="tok_done"))
         index, group = Signal(40), Signal(max(1, group_bits))
         m.d.comb += [self.error.eq(error), group.eq(index[share_bits : share_bits + group_bits])]
-        (self._with_reference if self.reference is not None else self._without_reference)(m, have, advance, tok, index)
+        self._generate(m, have, advance, tok, index)
 
         # Requests: to every channel of the element, each as soon as it has room.
         head, tail = Signal(range(self.window)), Signal(range(self.window))
         level = Signal(range(self.window + 1))
         outside, offered = Signal(), Signal()
+        line_bits = exact_log2(self.memory.alignment)
         taken, took, targets = (Signal(self.memory.channels, name=n) for n in ("taken", "took", "targets"))
         line = Signal(32)
         m.d.comb += [
-            outside.eq(index >= self.cfg.limit),  # a negative index is a large one
+            # A negative index is a large one; a base within a line would be another element's.
+            outside.eq((index >= self.cfg.limit) | self.cfg.base[:line_bits].any()),
             offered.eq(have & (level != self.window) & (error == 0)),
             targets.eq(Mux(tok.empty | outside, 0, self._targets(group))),
             line.eq(
-                (self.cfg.base >> exact_log2(self.memory.alignment))
+                (self.cfg.base >> line_bits)
                 + (index >> (group_bits + share_bits)) * elements.bursts
             ),
         ]
@@ -187,7 +195,7 @@ class Load(Unit):
             o.payload.stop.eq(shown.stop),
             o.payload.empty.eq(shown.empty),
             o.payload.done.eq(shown.done),
-            self.state.eq(Cat(have, level != 0, o.valid)),
+            self.state.eq(Cat(have, level != 0, o.valid, level == self.window)),
         ]
         with m.If(leaves):
             m.d.sync += [o.valid.eq(1), shown.eq(first)]
@@ -226,6 +234,10 @@ class Load(Unit):
             ]
             out.append(read.data)
         return out
+
+    def _generate(self, m, have, advance, tok, index):
+        """Say which token is to be made (``have``, ``tok``, ``index``), go to the next with ``advance``."""
+        (self._with_reference if self.reference is not None else self._without_reference)(m, have, advance, tok, index)
 
     def _counter(self, m, index):
         m.submodules.counter = counter = AffineCounter()

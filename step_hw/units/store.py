@@ -18,7 +18,7 @@ class Store(Unit):
     """Hardware of ``step_lang.ops.linear_offchip_store``. Latency 0 to the channels' queues, one element a cycle.
 
     Elements go to the positions of the view one after the other; stops are of no account. An element after the last
-    position sets OVERFLOW, one outside the tensor ADDRESS_RANGE.
+    position sets OVERFLOW, one outside the tensor, or a base within a line, ADDRESS_RANGE.
 
     Parameters
     ----------
@@ -65,6 +65,7 @@ class Store(Unit):
         i, elements = self.in0, self.port.elements
         span, bursts = elements.span, elements.bursts
         group_bits, share_bits = exact_log2(elements.groups), exact_log2(elements.per_burst)
+        line_bits = exact_log2(self.memory.alignment)
         m.submodules.counter = counter = AffineCounter()
         m.d.comb += [getattr(counter.cfg, name).eq(getattr(self.cfg, name)) for name in AFFINE_REGISTERS]
         error = Signal(4)
@@ -77,12 +78,11 @@ class Store(Unit):
             self.state.eq(Cat(full, ended)),
             index.eq(counter.index),
             group.eq((index >> share_bits)[:group_bits]),
-            line.eq(
-                (self.cfg.base >> exact_log2(self.memory.alignment)) + (index >> (group_bits + share_bits)) * bursts
-            ),
+            line.eq((self.cfg.base >> line_bits) + (index >> (group_bits + share_bits)) * bursts),
             element.eq(i.valid & ~i.payload.empty & (error == 0)),
             overflow.eq(full | counter.barren | counter.hollow),
-            outside.eq(index >= self.cfg.limit),  # a negative index is a large one
+            # A negative index is a large one; a base within a line would be another element's.
+            outside.eq((index >= self.cfg.limit) | self.cfg.base[:line_bits].any()),
             targets.eq(Const((1 << span) - 1, self.memory.channels) << (group * span)),
         ]
         for c in range(self.memory.channels):

@@ -13,6 +13,7 @@ import pytest
 import step_hw
 from examples import softmax, swiglu
 from rtl_tests.test_netlist import HW
+from rtl_tests.test_routing_programs import experts, merged
 from step_hw.design import Design
 
 WAIVERS = Path(step_hw.__file__).parent / "lint_waivers.vlt"
@@ -34,9 +35,10 @@ def lint(directory, design, waivers):
 
 @pytest.fixture(scope="module")
 def designs():
-    """The second with bursts of one element, as large tiles have them."""
+    """The second with bursts of one element, as large tiles have them; the last two route."""
     wide = replace(HW, memory=replace(HW.memory, burst_bytes=8))
-    return [Design(swiglu.build(8, 16, 16, 4, 8), HW), Design(softmax.build(8, 8, 4), wide)]
+    return [Design(swiglu.build(8, 16, 16, 4, 8), HW), Design(softmax.build(8, 8, 4), wide),
+            Design(experts(), HW), Design(merged(), HW)]
 
 
 def test_clean(designs, tmp_path):

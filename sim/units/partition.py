@@ -56,7 +56,7 @@ def step(u, par, st, ins, outs, net):
     elif not done:
         if ends and stop != stop_of(selector) + rank:
             error = MISALIGNED
-        elif bare and not (empty and st[INSIDE] == 0 and ends):
+        elif bare and not (empty and ends):
             error = MISALIGNED
         elif not bare and empty and rank == 0:
             error = MISALIGNED

@@ -56,7 +56,7 @@ class Partition(Unit):
         present, ends, unfinished, differ, beyond, good, goes = (Signal(name=name) for name in (
             "present", "ends", "unfinished", "differ", "beyond", "good", "goes"))
         to = Signal(self.n)
-        alone = d.empty & ~begun & ends
+        alone = d.empty & ends
         m.d.comb += [
             present.eq(data.valid & selector.valid),
             ends.eq(~d.done & (d.stop >= rank)),

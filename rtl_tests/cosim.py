@@ -17,7 +17,9 @@ from step_lang import Result, TokenStream
 from step_lang.deadlock import deadlock_report
 from step_lang.errors import DeadlockError, RtlError, SimulatorError
 from step_lang.interpreter import check_tensors
+from step_lang.types import BufferRef
 
+from .harness.beats import LinkLayout
 from .harness.errors import SimulationFailed
 from .harness.native import NativeRun, ProgramBuild, build_native, build_program, run_native, run_program
 from .harness.tokens import to_beats
@@ -198,7 +200,7 @@ class Check:
 def check(design: Design, run: RtlRun, expected: Result, logical: Result | None = None) -> Check:
     """Compare stored tensors bit for bit and the token stream of every link with ``expected``, the lowered program's
     result ``design.interpret(tensors, arbitration=run.arbitration)``; with ``logical`` also the lowered program with
-    the program itself."""
+    the program itself. Elements on links are compared where the run has them (`run_program`, ``payloads``)."""
     found: list[str] = []
     for name, tensor in run.tensors.items():
         found += _tensor_difference(name, "RTL", tensor, expected.tensors[name])
@@ -206,7 +208,8 @@ def check(design: Design, run: RtlRun, expected: Result, logical: Result | None 
             found += _tensor_difference(name, "lowered program", expected.tensors[name], logical.tensors[name])
     if len(run.native.records):
         for link in design.graph.links:
-            found += _link_difference(link, run.native, expected.streams[link.stream])
+            tokens = expected.streams[link.stream]
+            found += _link_difference(link, run.native, tokens) or _value_difference(link, run.native, tokens)
     for what in ("offchip_read_bytes", "offchip_write_bytes"):
         if getattr(run, what) != getattr(expected, what):
             found.append(f"{what}: RTL {getattr(run, what)} vs {getattr(expected, what)}")
@@ -239,4 +242,16 @@ def _link_difference(link: Any, run: NativeRun, tokens: TokenStream) -> list[str
         ]
     if len(stop) != len(moved):
         return [f"link '{link.name}': RTL moved {len(moved)} beats vs {len(stop)}"]
+    return []
+
+
+def _value_difference(link: Any, run: NativeRun, tokens: TokenStream) -> list[str]:
+    """The first element whose bits differ; references are the hardware's to number."""
+    if run.payloads is None or isinstance(link.payload.type, BufferRef):
+        return []
+    layout = LinkLayout(link.payload.data_bits, link.payload.max_rows.bit_length())
+    for i, (word, want) in enumerate(zip(run.payloads[link.index], to_beats(tokens, link.payload.type), strict=True)):
+        got = layout.unpack(word)
+        if got != want:
+            return [f"link '{link.name}' differs first at beat {i}: RTL {got} vs {want}"]
     return []

@@ -40,8 +40,18 @@ def _copy(simulator, tmp_path, memory, tile, element_bytes, grid, dtype):
     return tensor, MemoryImage.read(memory, tmp_path / "out").get(target, shape, dtype), model, rtl
 
 
-@pytest.mark.parametrize(("element_bytes", "dtype"), [(32, np.uint16), (64, np.uint32)])
-@pytest.mark.parametrize(("channels", "burst_bytes"), [(4, 64), (4, 32), (2, 8)])
+LAYOUTS = [
+    # element bytes, type, channels, burst bytes
+    (32, np.uint16, 4, 64),  # two elements in a burst
+    (64, np.uint32, 4, 32),  # an element on half of the channels
+    pytest.param(32, np.uint16, 2, 8, marks=pytest.mark.deep),  # two bursts on every channel
+    pytest.param(64, np.uint32, 2, 8, marks=pytest.mark.deep),
+    pytest.param(32, np.uint16, 4, 32, marks=pytest.mark.deep),
+    pytest.param(64, np.uint32, 4, 64, marks=pytest.mark.deep),
+]
+
+
+@pytest.mark.parametrize(("element_bytes", "dtype", "channels", "burst_bytes"), LAYOUTS)
 def test_copy(simulator, tmp_path, element_bytes, dtype, channels, burst_bytes):
     memory = MemoryConfig(channels=channels, burst_bytes=burst_bytes, capacity_bytes=1 << 13)
     tile = BeatLayout(8 * element_bytes, T)

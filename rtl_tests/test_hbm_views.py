@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from rtl_tests.harness import Beat, beats, from_beats, random_stream, to_beats
+from rtl_tests.harness import Beat, Coverage, beats, from_beats, random_stream, stream_bins, to_beats
 from rtl_tests.memory_rig import MemoryRig, Port, view
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
 from step_hw.beat import BeatLayout
@@ -114,6 +114,8 @@ def _cases(name):
         shape2, stride2 = _random_view(rng)
         count = rng.randint(0, 20)
         data = random_stream(rng, 1, lambda: Beat(rng.getrandbits(16 * T * T), T), 3)[:-1][:count]
+        if n == 2:
+            data = [Beat(rng.getrandbits(16 * T * T), T) for _ in range(30)]
         stored = [beat.data for beat in data if not beat.empty]
         # Stored in an order of its own: rows of three, from the last column to the first column.
         place = TensorPlacement("o", 2048 + n * 1024, 30 * BYTES, BYTES, (1, 30))
@@ -144,6 +146,8 @@ def _cases(name):
             runs=1,
         )
         case.tokens = [beat.stop | beat.empty << 4 | beat.done << 5 for beat in tokens]
+        if n == 2:
+            case.ready = {f"out{k}": [0] * 19 + [1] for k in range(3)}
         if n >= 3:
             pressed(case, rng, offer=rng.choice([0.3, 1.0]), take=rng.choice([0.3, 0.8]))
         for port, stream in case.inputs.items():  # counters begin with the start pulse: nothing is asked for before it
@@ -159,6 +163,67 @@ def _numbered(stream):
         i += not beat.empty
 
 
+ASKED = (
+    "empty reference stream", "bare stop of the reference", "bare stop first", "passes by reference", "stride 0",
+    *(f"loops {n}" for n in range(5)), "loop of count 1", "input from counters", "input from list", "nothing stored",
+    "every position stored", "window wraps",
+)
+SEEN = (
+    "window full", "output waits", "output of passes waits", "input's output waits", "load refused", "store refused",
+    "input refused", "element split over cycles", "store split over cycles", "ports meet at a channel",
+    "bursts of different elements at once",
+)
+
+
+def _asked(case, stored) -> list[str]:
+    """Bins of ``ASKED`` that a case's registers and beats fall into."""
+    streams = stream_bins(case.inputs["in0"])
+    views = [{name[3:]: value for name, value in case.cfg.items() if name.startswith(f"p{n}_")} for n in range(2)]
+    loops = [(view_[f"count{k}"], view_[f"stride{k}"]) for view_ in views for k in range(view_["dims"])]
+    found = {
+        "empty reference stream": "empty stream" in streams,
+        "bare stop of the reference": "bare stop" in streams,
+        "bare stop first": "starts with bare stop" in streams,
+        "passes by reference": sum(not beat.empty for beat in case.inputs["in0"]) > 1,
+        "stride 0": any(stride == 0 for _, stride in loops),
+        "loop of count 1": any(count == 1 for count, _ in loops),
+        "input from counters": case.cfg["p2_regular"] == 1,
+        "input from list": case.cfg["p2_regular"] == 0,
+        "nothing stored": not stored,
+        "every position stored": len(stored) == 30,
+        "window wraps": len(case.expected["out1"]) > 8,
+    }
+    found |= {f"loops {view_['dims']}": True for view_ in views}
+    return [name for name, there in found.items() if there]
+
+
+def _seen(probes: set[str]) -> list[str]:
+    """Bins of ``SEEN``: what the rig's probes say of a run."""
+    found = {
+        "window full": "full1" in probes,
+        "output waits": "held0" in probes,
+        "output of passes waits": "held1" in probes,
+        "input's output waits": "held2" in probes,
+        "load refused": {"refused0", "refused1"} <= probes,
+        "input refused": "refused2" in probes,
+        "store refused": "refused3" in probes,
+        "element split over cycles": bool({"split0", "split1"} & probes),
+        "store split over cycles": "split3" in probes,
+        "ports meet at a channel": "conflict" in probes,
+        "bursts of different elements at once": bool({"reordered0", "reordered1"} & probes),
+    }
+    return [name for name, there in found.items() if there]
+
+
+def test_what_the_cases_ask_for():
+    coverage = Coverage("views asked for", ASKED)
+    for name in MEMORIES:
+        _, _, cases, written = _cases(name)
+        for case, (_, _, stored) in zip(cases, written, strict=True):
+            coverage.hit_if_declared(_asked(case, stored))
+    coverage.check()
+
+
 @pytest.mark.parametrize("name", list(MEMORIES))
 def test_views(simulator, tmp_path, name):
     rig, image, cases, written = _cases(name)
@@ -172,6 +237,8 @@ def test_views(simulator, tmp_path, name):
         plusargs=[f"+hbm_load={tmp_path}/in", f"+hbm_dump={tmp_path}/out", f"+hbm_dump_lines={image.used_lines}"],
     )
     after = MemoryImage.read(rig.memory, tmp_path / "out")
+    whole = rig.memory.layout(BYTES).span == 1  # one channel an element: it is taken or it is not
+    coverage = Coverage(f"views {name}", [bin_ for bin_ in SEEN if not (whole and "split" in bin_)])
     for (model, rtl), case, (place, order, stored) in zip(results, cases, written, strict=True):
         assert rtl.notes[0]["finished"] is not None
         elements = [sum(not beat.empty for beat in case.expected[f"out{k}"]) for k in range(3)]
@@ -187,6 +254,8 @@ def test_views(simulator, tmp_path, name):
             assert int.from_bytes(raw[position].tobytes(), "little") == word, (case.name, position)
         untouched = sorted(set(range(30)) - set(order))
         assert not raw[untouched].any()
+        coverage.hit_if_declared(_seen(rig.seen(rtl.notes[0])))
+    coverage.check()
 
 
 HBM = 2 + 4

@@ -52,7 +52,9 @@ class ComputeUnit(Unit):
         ins = self.ins
         head = ins[0].payload
         token = Signal(Token(len(ins[rows_port].payload.rows), bits_for(interval - 1)), name="front")
-        present, agree, valid = Signal(), Signal(), Signal()
+        present = Signal()
+        agree = Signal()
+        valid = Signal()
         step = Signal(range(max(interval, 2)))
         agreement = Const(1)
         for other in ins[1:]:
@@ -118,7 +120,8 @@ class Position(wiring.Component):
 
     def elaborate(self, platform):
         m = Module()
-        i1, i0 = Signal(INDEX_WIDTH), Signal(INDEX_WIDTH)
+        i1 = Signal(INDEX_WIDTH)
+        i0 = Signal(INDEX_WIDTH)
         ends = Signal(2)
         m.d.comb += [
             ends.eq(Mux(i0 + 1 != self.n0, 0, Mux(i1 + 1 != self.n1, 1, 2))),
@@ -176,7 +179,8 @@ class FoldState(wiring.Component):
         else:
             m.submodules.state = state = Memory(shape=unsigned(self.width), depth=self.entries, init=[])
             write = state.write_port(granularity=part if slices > 1 else None)
-            read, drain = state.read_port(domain="comb"), state.read_port(domain="comb")
+            read = state.read_port(domain="comb")
+            drain = state.read_port(domain="comb")
             old = read.data
             m.d.comb += [
                 read.addr.eq(self.index), drain.addr.eq(self.read_index), self.read_data.eq(drain.data),

@@ -40,7 +40,8 @@ class LinkFIFO(Unit):
         head = Signal(range(self.depth))
         tail = Signal(range(self.depth))
         level = Signal(range(self.depth + 1))
-        write, read = Signal(), Signal()
+        write = Signal()
+        read = Signal()
         w, r = self.in0, self.out0
         m.d.comb += [
             w.ready.eq(level != self.depth),

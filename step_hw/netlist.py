@@ -128,6 +128,21 @@ class Netlist(wiring.Component):
     def module_name(self) -> str:
         return f"{self.graph.name}_top"
 
+    @property
+    def about(self) -> str:
+        """What the head of the top's Verilog says: ports, and where each unit and link is in them."""
+        graph, ports = self.graph, (__doc__ or "").splitlines()[4:-1]
+        width = ports.pop(0).index(" ")
+        lines = [f"Program '{graph.name}' on tiles of {graph.tile} x {graph.tile}: L = {len(graph.links)} links.", ""]
+        lines += [f"{line[:width].replace('`', ''):{width}}{line[width:].replace('`', '')}" for line in ports]
+        lines += ["", "Links (bits of probe_valid, probe_ready, ..):"]
+        lines += [f"  {i}: {link.name}" for i, link in enumerate(graph.links)]
+        lines += ["", "Units (lowest bit and width in unit_state; kind; module):"]
+        for spec, unit in zip(graph.units, self.units):
+            offset, bits = self.state_offsets[spec.name]
+            lines.append(f"  {offset} +{bits}: {spec.name}; {spec.kind}; {unit.module_name}")
+        return "\n".join(lines)
+
     def _status_fields(self) -> list[tuple[str, int]]:
         fields = []
         for spec, unit in zip(self.graph.units, self.units):
@@ -261,7 +276,7 @@ def _channels(spec: UnitSpec) -> int:
 
 def _is_clocked(text: str) -> bool:
     """Whether the module, the last in ``text`` or the first, has a clock port."""
-    return re.search(r"^\s*input clk;", text, re.M) is not None
+    return re.search(r"^\s*input clk\b", text, re.M) is not None
 
 
 _CONVERTED: dict[str, dict[str, str]] = {}

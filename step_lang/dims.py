@@ -19,6 +19,8 @@ __all__ = [
     "Shape",
     "as_dim",
     "as_shape",
+    "buffer_elements",
+    "buffer_symbol",
     "ceil_div",
     "count_symbol",
     "dims_equal",
@@ -137,6 +139,18 @@ def elements(shape: Sequence[Dim]) -> sympy.Expr:
     cut = max((i + 1 for i, dim in enumerate(shape) if is_ragged(dim)), default=0)
     factors = [count_symbol(shape[:cut])] if cut else []
     return sympy.Mul(*factors, *shape[cut:])
+
+
+def buffer_symbol(prefix: Sequence[Dim]) -> Ragged:
+    """The symbol that stands for the elements of the largest of the buffers of shape ``prefix``, whose last dimension
+    is ragged: what on-chip memory must hold. Another than `count_symbol`, which counts them all."""
+    return Ragged("#largest" + format_shape(prefix))
+
+
+def buffer_elements(shape: Sequence[Dim]) -> sympy.Expr:
+    """``||buffer||``: how many elements a buffer of this shape has, the largest where they differ."""
+    cut = max((i + 1 for i, dim in enumerate(shape) if is_ragged(dim)), default=0)
+    return sympy.Mul(*([buffer_symbol(shape[:cut])] if cut else []), *shape[cut:])
 
 
 def format_shape(shape: Sequence[Dim]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,8 +13,8 @@ import sympy
 
 from .arbitration import Arbiter, check_traces
 from .cycles import components, run_cycle
-from .dims import Dim, count_symbol, format_shape, is_ragged
-from .errors import ShapeMismatch, StepError, StreamProtocolError, TensorError, TypeMismatch
+from .dims import Dim, buffer_symbol, count_symbol, elements, format_shape, is_ragged, is_static
+from .errors import ProgramError, ShapeMismatch, StepError, StreamProtocolError, TensorError, TypeMismatch
 from .numerics import Numerics
 from .operator import Operator
 from .program import Program, Tensor
@@ -21,7 +22,13 @@ from .stream import Stream
 from .tokens import Buffer, Data, TokenStream, data_length
 from .types import BufferRef, Selector, Tile, Tuple, Type
 
-__all__ = ["Context", "Result", "check_tensors", "extents", "interpret", "measure_symbols"]
+__all__ = ["Context", "Result", "check_inputs", "check_tensors", "extents", "interpret", "measure_symbols"]
+
+_OWN_DIMENSION = ("an empty vector became an element (as in a fold of the dimensions below): give the result of the "
+                  "fold a dimension of its own with assume")
+
+MOST_ELEMENTS = 1 << 30
+"""The longest stream that is interpreted: a byte of stop level an element is a GiB then."""
 
 
 @dataclass
@@ -98,7 +105,9 @@ def interpret(program: Program, tensors: Mapping[str, np.ndarray], inputs: Mappi
     (`ArbitrationError`) and for loops that stop (`DeadlockError`).
     """
     program.check()
+    _check_lengths(program)
     contents = check_tensors(program, tensors)
+    check_inputs(program, inputs or {})
     check_traces(program, arbitration or {})
     ctx = Context(numerics or Numerics(), contents, dict(inputs or {}), dict(arbitration or {}))
     values: dict[str, TokenStream] = {}
@@ -111,6 +120,9 @@ def interpret(program: Program, tensors: Mapping[str, np.ndarray], inputs: Mappi
             return work()
         except StepError as error:
             raise error.at(operator) from None
+        except MemoryError as error:
+            raise ProgramError(f"its streams, in the interpreter: {error or 'more'} vs the memory of this machine",
+                               operator=operator, fix="use smaller counts or tensors") from None
         finally:
             for key, value in before.items():
                 rows[operator.name][key] += getattr(ctx, key) - value
@@ -141,6 +153,25 @@ def _finish(ctx: Context, operator: Operator, results: Mapping[str, TokenStream]
         tokens.check()
     if operator.arbitrates:
         ctx.arbiter(operator).finish()
+
+
+def _check_lengths(program: Program) -> None:
+    """Raise `ProgramError` for a stream of a static shape with more elements than are worth beginning with."""
+    for stream in program.streams:
+        count = math.prod(stream.shape) if all(map(is_static, stream.shape)) else 0
+        if count > MOST_ELEMENTS:
+            raise ProgramError(f"stream '{stream.name}' of shape {format_shape(stream.shape)}: {count} elements vs "
+                               f"{MOST_ELEMENTS}, the most that the interpreter keeps", operator=stream.producer,
+                               fix="use smaller counts")
+
+
+def check_inputs(program: Program, inputs: Mapping[str, Any]) -> None:
+    """Raise `TensorError` for values of a stream that is no input stream of ``program``."""
+    names = [op.name for op in program.operators if op.kind == "input_stream"]
+    for name in inputs:
+        if name not in names:
+            raise TensorError(f"input stream '{name}': given vs the program's {', '.join(names) or 'none'}",
+                              source=program.source, fix="give only input streams that the program has")
 
 
 def check_tensors(program: Program, tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -216,13 +247,25 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
         if symbol is not None:
             bound[symbol] = int(value)
     deferred: list[tuple[Stream, int, int]] = []
+    counted: dict[sympy.Symbol, Stream] = {}
     for stream in program.streams:
         tokens = values[stream.name]
         for level, dim in enumerate(reversed(stream.shape)):
             prefix = stream.shape[:len(stream.shape) - level]
             if is_ragged(dim):
                 if level == 0 or not any(is_ragged(d) for d in stream.shape[len(stream.shape) - level:]):
-                    bound[count_symbol(prefix)] = _count(tokens, level)
+                    symbol, count = count_symbol(prefix), _count(tokens, level)
+                    if isinstance(stream.type, BufferRef) or (level and _bare_above(tokens, level)):
+                        # Which dimension is empty is not certain; an empty vector may have an empty buffer.
+                        bound.setdefault(symbol, count)
+                        continue
+                    if symbol in counted and bound[symbol] != count:
+                        raise ShapeMismatch(
+                            f"stream '{stream.name}' of shape {format_shape(stream.shape)}: {count} of {dim} at run "
+                            f"time vs {bound[symbol]} in stream '{counted[symbol].name}'", operator=stream.producer,
+                            fix=_OWN_DIMENSION)
+                    bound[symbol] = count
+                    counted.setdefault(symbol, stream)
                 continue
             sizes, certain = extents(tokens, level)
             for size in dict.fromkeys(sizes[certain].tolist()):
@@ -240,6 +283,8 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
         if expected.is_number and int(expected) != size:
             _fail(stream, level, dim, size, int(expected))
     for stream in program.streams:
+        if isinstance(stream.type, BufferRef):
+            _measure_buffers(stream.type, values[stream.name].data, bound)
         _check_empties(stream, values[stream.name], bound)
         try:
             _check_data(stream.type, values[stream.name].data, bound)
@@ -247,6 +292,7 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
             error.message = f"stream '{stream.name}': {error.message}"
             error.operator = None
             raise error.at(stream.producer) from None
+        _check_count(stream, values[stream.name], bound)
     return dict(sorted(bound.items(), key=lambda item: item[0].name))
 
 
@@ -274,6 +320,15 @@ def _fail(stream: Stream, level: int, dim: Dim, size: int, bound: int | None = N
                         f"run time vs {expected}", operator=stream.producer)
 
 
+def _check_count(stream: Stream, tokens: TokenStream, bound: Mapping[sympy.Symbol, int]) -> None:
+    """``||stream||``, from which its traffic is computed, must be the elements that it has."""
+    counted = any(map(is_ragged, stream.shape)) and not isinstance(stream.type, BufferRef)
+    expected = elements(stream.shape).subs(bound) if counted else None
+    if expected is not None and expected.is_number and int(expected) != tokens.elements:
+        raise ShapeMismatch(f"stream '{stream.name}' of shape {format_shape(stream.shape)}: {tokens.elements} elements "
+                            f"at run time vs {expected}", operator=stream.producer, fix=_OWN_DIMENSION)
+
+
 def _check_empties(stream: Stream, tokens: TokenStream, bound: Mapping[sympy.Symbol, int]) -> None:
     """Where a bare stop is all of a vector, one of that vector's dimensions must be able to be 0."""
     previous = np.concatenate([[tokens.rank], tokens.stop[:-1]]) if len(tokens) else tokens.stop
@@ -283,6 +338,15 @@ def _check_empties(stream: Stream, tokens: TokenStream, bound: Mapping[sympy.Sym
                    for d in inner):
             raise ShapeMismatch(f"stream '{stream.name}' of shape {format_shape(stream.shape)}: an empty vector at "
                                 f"run time vs dimensions {format_shape(inner)}", operator=stream.producer)
+
+
+def _measure_buffers(type_: BufferRef, data: Data, bound: dict[sympy.Symbol, int]) -> None:
+    """Bind what stands for the largest of buffers that differ."""
+    ragged = [i for i, dim in enumerate(type_.shape) if is_ragged(dim)]
+    if ragged:
+        symbol, level = buffer_symbol(type_.shape[:ragged[-1] + 1]), len(type_.shape) - 1 - ragged[-1]
+        sizes = [int((buffer.stop >= level).sum()) for buffer in data if isinstance(buffer, Buffer)]
+        bound[symbol] = max([bound.get(symbol, 0), *sizes])
 
 
 def _check_data(type_: Type, data: Data, bound: dict[sympy.Symbol, int]) -> None:

@@ -81,7 +81,8 @@ class MemoryConfig:
         default=1024, metadata={"least": 4, "meaning": "banked: bytes of an open row of a bank", "banked": True}
     )
     queue: int = field(
-        default=16, metadata={"least": 1, "meaning": "banked: bursts a channel's scheduler chooses from", "banked": True}
+        default=16,
+        metadata={"least": 1, "meaning": "banked: bursts a channel's scheduler chooses from", "banked": True},
     )
     bl: int = _time(2, "data bus time of a burst [BL]")
     tccd: int = _time(2, "column command to column command [tCCD]")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .dims import Ragged
 from .errors import BadParameter, ProgramError, TensorError, TileDoesNotDivide, UnconnectedStream, UnusedStream
@@ -21,6 +22,13 @@ __all__ = ["Program", "Tensor", "caller_source"]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _TESTS = os.path.join(_PACKAGE, "tests") + os.sep
+
+
+def _check_name(what: str, name: object, **place: Any) -> None:
+    """Raise `BadParameter` for a name that Verilog, which knows ASCII only, could not have."""
+    if not isinstance(name, str) or re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) is None:
+        raise BadParameter(f"{what} name: {name!r} vs an identifier", **place,
+                           fix="use letters (A-Z, a-z), digits and _, a letter first")
 
 
 def caller_source() -> str:
@@ -77,8 +85,7 @@ class Program:
     _active: list[Program] = []
 
     def __init__(self, name: str):
-        if not isinstance(name, str) or not name.isidentifier():
-            raise BadParameter(f"program name: {name!r} vs an identifier", source=caller_source())
+        _check_name("program", name, source=caller_source())
         self.name = name
         self.source = caller_source()
         self.operators: list[Operator] = []
@@ -108,8 +115,7 @@ class Program:
     def tensor(self, name: str, shape: Sequence[int], dtype: DType) -> Tensor:
         """Declare an off-chip tensor of ``shape`` (rows, cols), an input or an output."""
         source = self._source_override[-1] if self._source_override else caller_source()
-        if not isinstance(name, str) or not name.isidentifier():
-            raise BadParameter(f"tensor name: {name!r} vs an identifier", source=source)
+        _check_name("tensor", name, source=source)
         if name in self.tensors:
             raise ProgramError(f"tensor '{name}' declared twice: here vs {self.tensors[name].source}", source=source)
         sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
@@ -147,8 +153,7 @@ class Program:
             self._counts[operator.kind] = number + 1
             name = f"{operator.kind}_{number}"
         operator.name = name
-        if not isinstance(name, str) or not name.isidentifier():
-            raise BadParameter(f"operator name: {name!r} vs an identifier", operator=operator)
+        _check_name("operator", name, operator=operator)
         if name in self._names:
             other = next(op for op in self.operators if op.name == name)
             raise ProgramError(f"operator name '{name}' used twice: here vs {other.source}", operator=operator,

@@ -110,7 +110,7 @@ def data_nbytes(data: Data) -> int:
         return sum(map(data_nbytes, data))
     if isinstance(data, np.ndarray):
         if data.ndim == 2:  # selectors are packed bits
-            return len(data) * (-(-data.shape[1] // 8))
+            return len(data) << (-(-data.shape[1] // 8) - 1).bit_length()  # a power of two, as `Selector.nbytes`
         return int(data.nbytes)
     return sum(4 if isinstance(element, Buffer) else int(element.nbytes) for element in data)
 
@@ -164,7 +164,8 @@ def data_from_values(values: Iterable[Any], type_: Type) -> Data:
 def _tile_value(value: Any, type_: Tile) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype != type_.dtype.numpy:
-        cast = array.astype(type_.dtype.numpy)
+        with np.errstate(invalid="ignore", over="ignore"):  # what does not survive the cast is told below
+            cast = array.astype(type_.dtype.numpy)
         if not isinstance(value, (int, float, bool, list)) or (
                 not type_.dtype.is_float and not np.array_equal(cast.astype(array.dtype), array)):
             raise TensorError(f"value of dtype {array.dtype} vs {type_.dtype}")

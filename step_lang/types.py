@@ -8,7 +8,18 @@ import ml_dtypes
 import numpy as np
 import sympy
 
-from .dims import Dim, Shape, as_dim, as_shape, dims_equal, elements, format_shape, is_ragged, is_static, shapes_equal
+from .dims import (
+    Dim,
+    Shape,
+    as_dim,
+    as_shape,
+    buffer_elements,
+    dims_equal,
+    format_shape,
+    is_ragged,
+    is_static,
+    shapes_equal,
+)
 from .errors import BadParameter
 
 __all__ = [
@@ -107,7 +118,8 @@ class Selector:
 
     @property
     def nbytes(self) -> sympy.Expr:
-        return sympy.Integer(-(-self.n // 8))
+        """Bytes in memory, where an element takes a power of two."""
+        return sympy.Integer(1 << (-(-self.n // 8) - 1).bit_length())
 
     def __str__(self) -> str:
         return f"Selector({self.n})"
@@ -130,8 +142,8 @@ class BufferRef:
 
     @property
     def content_bytes(self) -> sympy.Expr:
-        """Bytes of the buffer it points to."""
-        return elements(self.shape) * self.tile.nbytes
+        """Bytes of the buffer it points to, the largest where they differ."""
+        return buffer_elements(self.shape) * self.tile.nbytes
 
     def __str__(self) -> str:
         return f"BufferRef({self.tile}, {format_shape(self.shape)})"

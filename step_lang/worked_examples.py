@@ -41,7 +41,7 @@ class WorkedExample:
 
     @property
     def input_types(self) -> tuple[Type, ...]:
-        return self.types or (scalar(int32),) * len(self.inputs)
+        return self.types or (scalar(int32),) * len(self.ranks)
 
     @property
     def kinds(self) -> frozenset[str]:

@@ -36,7 +36,7 @@ VPI_MAIN = _HERE / "vpi_main.cpp"
 _KEEP_DAYS = 30
 
 #: What ``make`` gets per optimisation level: OPT_FAST for the code of every cycle, OPT_SLOW for start-up code.
-_OPT = {"quick": ("-O1", "-O0"), "fast": ("-O2", "-O1"), "max": ("-O3", "-O1")}
+_OPT = {"quick": ("-O0", "-O0"), "fast": ("-O2", "-O1"), "max": ("-O3", "-O1")}
 
 
 @dataclass(frozen=True)

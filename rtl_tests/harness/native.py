@@ -72,6 +72,7 @@ class NativeRun:
     status : address -> value of the status registers that were asked for
     wall_seconds : of the simulation, its start included
     waves : path of the waveform, if one was asked for
+    payloads : per link the payload of every transfer, if they were asked for
     grants : every grant, dtype `GRANT`, by cycle, then unit
     """
 
@@ -87,6 +88,7 @@ class NativeRun:
     status: dict[int, int]
     wall_seconds: float = 0.0
     waves: Path | None = None
+    payloads: list[list[int]] | None = None
     grants: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=GRANT))
 
     @property
@@ -152,7 +154,7 @@ def build_native(
     mem_busy: bool = False,
     dump: bool = False,
     grants: int = 0,
-    opt: str = "fast",
+    opt: str | None = None,
     trace: bool | None = None,
     arguments: Sequence[str] = (),
     jobs: int = 2,
@@ -160,8 +162,8 @@ def build_native(
 ) -> ProgramBuild:
     """Compile a program top with the native main (Verilator).
 
-    ``mem_busy`` and ``dump`` say which optional ports it has, ``grants`` how many units that arbitrate;
-    see `build.build` for the other parameters and errors.
+    ``mem_busy`` and ``dump`` say which optional ports it has, ``grants`` how many units that arbitrate; ``opt`` is the
+    environment's ``STEP_HW_OPT``, else ``"fast"``; see `build.build` for the other parameters and errors.
     """
     flags = ["-CFLAGS", f"-DSTEP_LINKS={links}"]
     if mem_busy:
@@ -176,7 +178,7 @@ def build_native(
         top,
         vpi=False,
         main=NATIVE_MAIN,
-        opt=opt,
+        opt=opt or os.environ.get("STEP_HW_OPT") or "fast",
         trace=trace,
         arguments=[*flags, *arguments],
         jobs=jobs,
@@ -280,8 +282,13 @@ def run_program(
     record: bool = True,
     waves: str | os.PathLike | None = None,
     timeout_s: float = 3600.0,
+    payloads: Sequence[str] = (),
 ) -> NativeRun:
-    """`run_native` under cocotb, for `build_program` builds (Icarus or Verilator)."""
+    """`run_native` under cocotb, for `build_program` builds (Icarus or Verilator).
+
+    ``payloads``: instance names of all links in order, to have every payload; Verilator needs a build with
+    ``public="all"``.
+    """
     with tempfile.TemporaryDirectory(prefix="step-hw-program-") as temporary:
         work = Path(temporary)
         arguments = [*_inputs(work, registers, status), *_settings(quiet_cycles, max_cycles, record), *plusargs]
@@ -289,12 +296,17 @@ def run_program(
         run = run_cocotb(
             program.build,
             "rtl_tests.harness.program_bench",
-            env={"STEP_HW_PROGRAM": str(work), "STEP_HW_LINKS": str(program.links)},
+            env={"STEP_HW_PROGRAM": str(work), "STEP_HW_LINKS": str(program.links),
+                 "STEP_HW_PAYLOADS": " ".join(payloads)},
             plusargs=arguments,
             waves=waves,
             timeout_s=timeout_s,
         )
-        return _read(work, began, run.waves)
+        made = _read(work, began, run.waves)
+        if payloads:
+            lines = (work / "payloads.txt").read_text().splitlines()
+            made.payloads = [[int(word, 16) for word in line.split()] for line in lines]
+        return made
 
 
 def _read(work: Path, began: float, waves: Path | None) -> NativeRun:

@@ -1,4 +1,8 @@
-"""cocotb twin of native_main.cpp: the same protocol, the same files, on any simulator."""
+"""cocotb twin of native_main.cpp: the same protocol, the same files, on any simulator.
+
+With the instance names of all links in ``STEP_HW_PAYLOADS`` it notes every payload too (``payloads.txt``, a line a
+link), which needs a simulator that shows what lies below the top.
+"""
 
 import os
 import struct
@@ -39,6 +43,16 @@ def _bits(handle) -> int:
         raise AssertionError(f"{handle._name} is {text[:80]}") from None
 
 
+def _field(handle, link: int, width: int = 1) -> int:
+    """One link's part of a probe; those of links that move nothing may be unknown."""
+    text = str(handle.value)
+    part = text[len(text) - (link + 1) * width:len(text) - link * width]
+    try:
+        return int(part, 2)
+    except ValueError:
+        raise AssertionError(f"{handle._name} of link {link}, which moves a beat, is {part}") from None
+
+
 def _ones(word: int) -> list[int]:
     found = []
     while word:
@@ -60,6 +74,8 @@ async def program_bench(dut) -> None:
     grant_valid = getattr(dut, "grant_valid", None)
     grants = bytearray()
     clock = _Clock(dut)
+    payloads: list[list[str]] = [[] for _ in range(links)]
+    words = [getattr(dut, name).in0__payload for name in os.environ.get("STEP_HW_PAYLOADS", "").split()]
 
     await Timer(1, "ns")  # Icarus 11 breaks on inputs written at time 0
     for name in ("cfg_valid", "cfg_addr", "cfg_data", "start", "status_addr"):
@@ -91,12 +107,14 @@ async def program_bench(dut) -> None:
             for link in _ones(valid & ~ready):
                 blocked[link] += 1
             if fires:
-                stop, empty, done = _bits(dut.probe_stop), _bits(dut.probe_empty), _bits(dut.probe_done)
                 for link in _ones(fires):
                     transfers[link] += 1
+                    if words:
+                        payloads[link].append(f"{_bits(words[link]):x}")
                     if recording:
-                        flags = empty >> link & 1 | (done >> link & 1) << 1
-                        records.write(struct.pack("<IHBB", cycle, link, stop >> 4 * link & 15, flags))
+                        flags = _field(dut.probe_empty, link) | _field(dut.probe_done, link) << 1
+                        stop = _field(dut.probe_stop, link, 4)
+                        records.write(struct.pack("<IHBB", cycle, link, stop, flags))
             if grant_valid is not None and (given := _bits(grant_valid)):
                 index = _bits(dut.grant_index)
                 for unit in _ones(given):
@@ -134,4 +152,5 @@ async def program_bench(dut) -> None:
         await clock.rise()
     if grant_valid is not None:
         (work / "grants.bin").write_bytes(grants)
+    (work / "payloads.txt").write_text("".join(" ".join(each) + "\n" for each in payloads) if words else "")
     (work / "result.txt").write_text("\n".join(lines) + "\n")

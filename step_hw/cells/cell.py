@@ -64,8 +64,9 @@ def _converted(cell_type, arguments) -> str:
     # Two hints that let Verilator compile the cell once for all its instances: it stays a module, and its inputs stay
     # variables of their own (otherwise every instance's code names its parent's signals, so no two are equal; 256
     # dot product cells then take minutes to compile and run from memory instead of from the instruction cache).
-    text = text.replace(");\n", ");\n  /*verilator no_inline_module*/\n", 1)
-    return re.sub(r"^(  input (?:\[\d+:0\] )?(?!clk;)\w+);$", r"\1 /*verilator public_flat_rd*/;", text, flags=re.M)
+    text = re.sub(r"^\);\n", ");\n  /*verilator no_inline_module*/\n", text, count=1, flags=re.M)
+    return re.sub(r"^(  input (?:\[\d+:0\] )?(?!clk\b)\w+)(,?)$", r"\1 /*verilator public_flat_rd*/\2", text,
+                  flags=re.M)
 
 
 def verilog_of(cell: Cell) -> tuple[str, str]:

@@ -130,9 +130,13 @@ class BankedTiming(wiring.Component):
             Signal(c.queue, name=n) for n in ("column_ok", "activate_ok", "precharge_ok")
         )
         due = Signal()
-        serve, served = Signal(), Signal(range(max(2, c.queue)))
-        act, pre, turn = Signal(), Signal(), Signal(range(max(2, c.queue)))
-        serve_bank, row_bank = Signal(max(1, self.bank_bits)), Signal(max(1, self.bank_bits))
+        serve = Signal()
+        served = Signal(range(max(2, c.queue)))
+        act = Signal()
+        pre = Signal()
+        turn = Signal(range(max(2, c.queue)))
+        serve_bank = Signal(max(1, self.bank_bits))
+        row_bank = Signal(max(1, self.bank_bits))
         columns, activates, precharges = [], [], []
         for i, entry in enumerate(entries):
             valid, opened, hit, leads = (Signal(name=f"{n}{i}") for n in ("valid", "opened", "hit", "leads"))
@@ -170,12 +174,15 @@ class BankedTiming(wiring.Component):
                 m.d.comb += [turn.eq(i), row_bank.eq(bank[i]), act.eq(activate_ok[i]), pre.eq(precharge_ok[i])]
         chosen = Signal(self.burst)
         m.d.comb += chosen.eq(Array(entries)[served])
-        read, write = Signal(), Signal()
+        read = Signal()
+        write = Signal()
         m.d.comb += [read.eq(serve & ~chosen.write), write.eq(serve & chosen.write)]
 
         # Refresh.
-        running, since = Signal(), Signal(range(max(2, c.trefi)))
-        close_all, refresh = Signal(), Signal()
+        running = Signal()
+        since = Signal(range(max(2, c.trefi)))
+        close_all = Signal()
+        refresh = Signal()
         m.d.comb += [
             close_all.eq(due & is_open.any() & (free[2] | ~is_open).all()),
             refresh.eq(due & ~is_open.any() & free[0].all()),
@@ -191,7 +198,8 @@ class BankedTiming(wiring.Component):
                 m.d.sync += due.eq(0)
 
         # What commands do to banks and timers.
-        opening, closing = Signal(c.banks), Signal(c.banks)
+        opening = Signal(c.banks)
+        closing = Signal(c.banks)
         m.d.comb += [opening.eq(act << row_bank), closing.eq(Mux(close_all, is_open, pre << row_bank))]
         m.d.sync += is_open.eq((is_open | opening) & ~closing)
         for b in range(c.banks):
@@ -222,7 +230,7 @@ class BankedTiming(wiring.Component):
         m.d.sync += level.eq(level + accept - serve)
         for i, entry in enumerate(entries):
             behind = entries[i + 1] if i + 1 < c.queue else entry
-            with m.If(serve & (served <= i)):
+            with m.If(serve & (served <= i) if i < c.queue - 1 else serve):
                 m.d.sync += entry.eq(behind)
             with m.If(accept & (level - serve == i)):
                 m.d.sync += entry.eq(self.req.payload)

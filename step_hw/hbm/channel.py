@@ -126,8 +126,11 @@ class Channel(wiring.Component):
 
         # Rotating priority: ports after the one served last come first; an element begun is finished.
         index = range(max(2, len(ports)))
-        last, turn, q = Signal(index), Signal(index), Signal(range(max(2, max(p.elements.bursts for p in ports))))
-        later, candidates = Signal(len(ports)), Signal(len(ports))
+        last = Signal(index)
+        turn = Signal(index)
+        q = Signal(range(max(2, max(p.elements.bursts for p in ports))))
+        later = Signal(len(ports))
+        candidates = Signal(len(ports))
         m.d.comb += [
             later.eq(waiting & (Const(-2, len(ports) + 1) << last)[: len(ports)]),
             candidates.eq(Mux(later.any(), later, waiting)),
@@ -141,13 +144,16 @@ class Channel(wiring.Component):
 
         timing = _TIMINGS[self.memory.model](self.memory, self.burst)
         m.submodules.timing = timing
-        accept, ends, write = Signal(), Signal(), Signal()
+        accept = Signal()
+        ends = Signal()
+        write = Signal()
         line = Signal(self.line_width)
         # Signals of their own, joined by one assignment: Icarus loops for ever where two processes write parts of one.
         tag = {name: Signal(field.width, name=f"tag_{name}") for name, field in self.tag}
         useful = Signal(range(self.memory.burst_bytes + 1))
         width = 8 * self.memory.burst_bytes
-        wdata, enable = Signal(width), Signal(self.memory.burst_bytes)
+        wdata = Signal(width)
+        enable = Signal(self.memory.burst_bytes)
         with m.Switch(turn):
             for p, (port, head) in enumerate(zip(ports, heads, strict=True)):
                 with m.Case(p):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Cat, ClockSignal, Instance, Module, Mux, ResetSignal, Signal
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, ResetSignal, Signal
 from amaranth.lib.wiring import In, Out
 
 from step_lang.memory_config import MemoryConfig
@@ -86,14 +86,17 @@ class MemorySystem(Unit):
             port.idle.eq(Cat(ch["idle"][i] for ch in channels).all())
             for i, port in enumerate(getattr(self, f"write{i}") for i in range(len(self.writes)))
         ]
-        first = last = Signal(COUNTER_WIDTH, name="none", init=-1)
+        none = Const(-1, COUNTER_WIDTH)
+        first = last = None
         for c, ch in enumerate(channels):
             earliest, latest = Signal(COUNTER_WIDTH, name=f"earliest{c}"), Signal(COUNTER_WIDTH, name=f"latest{c}")
-            sooner = ch["read_any"] & (ch["first_read"] < first)
-            later = ch["write_any"] & ((last == last.all().replicate(COUNTER_WIDTH)) | (ch["last_write"] > last))
+            sooner, later = ch["read_any"], ch["write_any"]
+            if first is not None:
+                sooner &= ch["first_read"] < first
+                later &= last.all() | (ch["last_write"] > last)
             m.d.comb += [
-                earliest.eq(Mux(sooner, ch["first_read"], first)),
-                latest.eq(Mux(later, ch["last_write"], last)),
+                earliest.eq(Mux(sooner, ch["first_read"], none if first is None else first)),
+                latest.eq(Mux(later, ch["last_write"], none if last is None else last)),
             ]
             first, last = earliest, latest
         m.d.comb += [self.first_read_cycle.eq(first), self.last_write_cycle.eq(last)]

@@ -44,16 +44,21 @@ class Accum(FoldUnit):
     def elaborate(self, platform):
         m = Module()
         o, rank, inner = self.out0, self.cfg.rank, self.cfg.inner
-        en, go = Signal(), Signal()
+        en = Signal()
+        go = Signal()
         valid, token, position, state = self._fold(m, en)
         started = Signal()
         wrong = self._check(m, valid, token, position, started)
         m.d.comb += en.eq(~valid | go)
 
-        draining, drain_done, drain_init = Signal(), Signal(), Signal()
+        draining = Signal()
+        drain_done = Signal()
+        drain_init = Signal()
         drain_stop = Signal(STOP_WIDTH)
         m.submodules.drain = drain = Position(self.entries)
-        drain_last, free, passed = Signal(), Signal(), Signal()
+        drain_last = Signal()
+        free = Signal()
+        passed = Signal()
         m.d.comb += [
             *self._sizes(drain),
             drain_last.eq(drain_done | drain.last),
@@ -63,7 +68,10 @@ class Accum(FoldUnit):
             passed.eq(~draining | (drain.index > position.index) | ((drain.index == position.index) & o.ready)),
         ]
 
-        closing, element, complete, leave = Signal(), Signal(), Signal(), Signal()
+        closing = Signal()
+        element = Signal()
+        complete = Signal()
+        leave = Signal()
         m.d.comb += [
             closing.eq(token.stop >= rank + inner),
             element.eq(~token.empty),

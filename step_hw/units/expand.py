@@ -38,7 +38,9 @@ class Expand(Unit):
         m = Module()
         value, ref, o, b = self.in0, self.in1, self.out0, self.cfg.b
         v, r = value.payload, ref.payload
-        present, pops, differ = Signal(), Signal(), Signal()
+        present = Signal()
+        pops = Signal()
+        differ = Signal()
         m.d.comb += [
             present.eq(value.valid & ref.valid),
             pops.eq(r.done | (r.stop >= b)),

@@ -36,8 +36,12 @@ class Flatten(Unit):
         m = Module()
         i, o, lo, hi = self.in0, self.out0, self.cfg.lo, self.cfg.hi
         held = Signal(self.layout, reset_less=True)
-        full, open_ = Signal(), Signal()
-        merged, bare, vanishes, closes = Signal(STOP_WIDTH), Signal(), Signal(), Signal()
+        full = Signal()
+        open_ = Signal()
+        merged = Signal(STOP_WIDTH)
+        bare = Signal()
+        vanishes = Signal()
+        closes = Signal()
         stop = i.payload.stop
         m.d.comb += [
             merged.eq(Mux(stop <= lo, stop, Mux(stop <= hi, lo, stop - (hi - lo)))),

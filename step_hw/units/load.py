@@ -32,9 +32,8 @@ class Load(Unit):
     """Hardware of ``step_lang.ops.linear_offchip_load``: address generator and reorder window.
 
     The generator makes one token a cycle (an element, a bare stop or done), asks every channel of the element for
-    its bursts
-    and gives the token the next slot of the window; bursts land in their slot in any order; tokens leave in order
-    when whole.
+    its bursts and gives the token the next slot of the window; bursts land in their slot in any order; tokens leave
+    in order when whole.
 
     Parameters
     ----------
@@ -52,7 +51,10 @@ class Load(Unit):
 
     Registers
     ---------
-    base : byte address of the tensor, at a line. dims, count0..5, stride0..5 : see ``AFFINE_REGISTERS``.
+    base : byte address of the tensor, at a line
+    dims : loops of the affine view
+    count0..5, stride0..5 : iterations of each loop, loop 0 innermost, and elements from one to the next (two's
+        complement); see ``step_hw.hbm.affine``
     limit : elements of the tensor; an index outside, or a base within a line, sets ADDRESS_RANGE.
 
     ``state``, from the low bit: a token is to be made, the window holds tokens, one is at the output, the window is
@@ -116,16 +118,20 @@ class Load(Unit):
             }
         )
         error = Signal(4)
-        have, advance = Signal(), Signal()  # a token is to be made; it is made
+        have = Signal()  # a token is to be made
+        advance = Signal()  # it is made
         tok = _Token(Signal(STOP_WIDTH, name="tok_stop"), Signal(name="tok_empty"), Signal(name="tok_done"))
-        index, group = Signal(40), Signal(max(1, group_bits))
+        index = Signal(40)
+        group = Signal(max(1, group_bits))
         m.d.comb += [self.error.eq(error), group.eq(index[share_bits : share_bits + group_bits])]
         self._generate(m, have, advance, tok, index)
 
         # Requests: to every channel of the element, each as soon as it has room.
-        head, tail = Signal(range(self.window)), Signal(range(self.window))
+        head = Signal(range(self.window))
+        tail = Signal(range(self.window))
         level = Signal(range(self.window + 1))
-        outside, offered = Signal(), Signal()
+        outside = Signal()
+        offered = Signal()
         line_bits = exact_log2(self.memory.alignment)
         taken, took, targets = (Signal(self.memory.channels, name=n) for n in ("taken", "took", "targets"))
         line = Signal(32)
@@ -155,9 +161,11 @@ class Load(Unit):
         # Window: tokens in order, and which of their bursts are there.
         m.submodules.tokens = tokens = Memory(shape=token_layout, depth=self.window, init=[])
         made = Cat(tok.stop, tok.empty, tok.done, index[:share_bits], group[:group_bits])
-        token_write, token_read = tokens.write_port(), tokens.read_port(domain="comb")
+        token_write = tokens.write_port()
+        token_read = tokens.read_port(domain="comb")
         first = Signal(token_layout)
-        whole, leaves = Signal(), Signal()
+        whole = Signal()
+        leaves = Signal()
         m.d.comb += [
             token_write.addr.eq(tail),
             token_write.data.eq(made),
@@ -224,7 +232,8 @@ class Load(Unit):
         out = []
         for q in range(bursts):
             m.submodules[f"bank{c}_{q}"] = bank = Memory(shape=8 * self.memory.burst_bytes, depth=self.window, init=[])
-            write, read = bank.write_port(), bank.read_port()
+            write = bank.write_port()
+            read = bank.read_port()
             m.d.comb += [
                 write.addr.eq(resp.slot),
                 write.data.eq(resp.data),
@@ -307,8 +316,10 @@ class Load(Unit):
     def _token_memory(self, m, advance):
         """The list of tokens; returns the present one and the place of the next element."""
         m.submodules.listed = listed = Memory(shape=STOP_WIDTH + 2, depth=self.tokens, init=[])
-        write, read = listed.write_port(), listed.read_port(domain="comb")
-        position, element = Signal(range(self.tokens)), Signal(32)
+        write = listed.write_port()
+        read = listed.read_port(domain="comb")
+        position = Signal(range(self.tokens))
+        element = Signal(32)
         entry = _Token(read.data[:STOP_WIDTH], read.data[STOP_WIDTH], read.data[STOP_WIDTH + 1])
         m.d.comb += [
             write.en.eq(self.token_write),

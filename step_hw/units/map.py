@@ -63,7 +63,8 @@ class Map(ComputeUnit):
 
     def elaborate(self, platform):
         m = Module()
-        o, en = self.out0, Signal()
+        o = self.out0
+        en = Signal()
         valid, token = self._front(m, self.path.interval, rows_operand(self.in_types, self.out_type), en)
         last_valid, last, moving = self._pipe(m, self.path.latency, en, valid, token)
         self._connect(m, "path", self.path, en & moving, token.step)

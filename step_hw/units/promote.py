@@ -35,7 +35,9 @@ class Promote(Unit):
         m = Module()
         i, o, rank = self.in0, self.out0, self.cfg.rank
         held = Signal(self.layout, reset_less=True)
-        full, waits, bad = Signal(), Signal(), Signal()
+        full = Signal()
+        waits = Signal()
+        bad = Signal()
         m.d.comb += [
             waits.eq(~held.done & (held.stop == rank)),
             bad.eq(i.valid & (i.payload.stop > rank)),

@@ -37,7 +37,8 @@ class Repeat(Unit):
         m = Module()
         i, o = self.in0, self.out0
         made = Signal(COUNT_WIDTH)
-        last, bad = Signal(), Signal()
+        last = Signal()
+        bad = Signal()
         m.d.comb += [
             last.eq(i.payload.empty | (made + 1 == self.cfg.n)),
             bad.eq(i.valid & (i.payload.stop == (1 << STOP_WIDTH) - 1)),

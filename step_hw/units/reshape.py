@@ -71,9 +71,17 @@ class Reshape(Unit):
         place = Signal(COUNT_WIDTH)         # positions of the chunk that are complete
         tail = Signal()                     # the dimension has ended inside a chunk
         closing = Signal(STOP_WIDTH)        # stop of the last padding element of that tail
-        at1, at0 = Signal(COUNT_WIDTH), Signal(COUNT_WIDTH)     # where padding is inside a position
-        pads, filled, position, ends, unfinished, bad = Signal(), Signal(), Signal(), Signal(), Signal(), Signal()
-        nothing, goes = Signal(), Signal()
+        # where padding is inside a position
+        at1 = Signal(COUNT_WIDTH)
+        at0 = Signal(COUNT_WIDTH)
+        pads = Signal()
+        filled = Signal()
+        position = Signal()
+        ends = Signal()
+        unfinished = Signal()
+        bad = Signal()
+        nothing = Signal()
+        goes = Signal()
         stop = Signal(STOP_WIDTH)
 
         last0, last1 = at0 + 1 == cfg.inner0, at1 + 1 == cfg.inner1

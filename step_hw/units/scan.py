@@ -23,9 +23,12 @@ class Scan(FoldUnit):
 
     def elaborate(self, platform):
         m = Module()
-        o, en = self.out0, Signal()
+        o = self.out0
+        en = Signal()
         valid, token, position, state = self._fold(m, en)
-        started, closing, go = Signal(), Signal(), Signal()
+        started = Signal()
+        closing = Signal()
+        go = Signal()
         wrong = self._check(m, valid, token, position, started)
         m.d.comb += [
             go.eq(en & valid & ~wrong),

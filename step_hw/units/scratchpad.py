@@ -283,7 +283,8 @@ class Scratchpad(Unit):
         shape, w = self.shape, self.write
         frame_bits = FrameLayout(shape.layout).size
         m.submodules.storage = storage = memory.Memory(shape=frame_bits, depth=shape.frames, init=[])
-        write, read = storage.write_port(), storage.read_port()
+        write = storage.write_port()
+        read = storage.read_port()
         m.d.comb += [write.en.eq(w.write), write.addr.eq(w.address), write.data.eq(w.frame)]
 
         addresses = []

@@ -29,7 +29,10 @@ class Store(Unit):
 
     Registers
     ---------
-    base : byte address of the tensor, at a line. dims, count0..5, stride0..5 : see ``AFFINE_REGISTERS``.
+    base : byte address of the tensor, at a line
+    dims : loops of the affine view
+    count0..5, stride0..5 : iterations of each loop, loop 0 innermost, and elements from one to the next (two's
+        complement); see ``step_hw.hbm.affine``
     limit : elements of the tensor.
 
     Further members
@@ -69,9 +72,15 @@ class Store(Unit):
         m.submodules.counter = counter = AffineCounter()
         m.d.comb += [getattr(counter.cfg, name).eq(getattr(self.cfg, name)) for name in AFFINE_REGISTERS]
         error = Signal(4)
-        full, ended = Signal(), Signal()  # the view's last position is taken; done has been seen
-        index, group, line = Signal(40), Signal(max(1, group_bits)), Signal(32)
-        element, overflow, outside, accept = Signal(), Signal(), Signal(), Signal()
+        full = Signal()  # the view's last position is taken
+        ended = Signal()  # done has been seen
+        index = Signal(40)
+        group = Signal(max(1, group_bits))
+        line = Signal(32)
+        element = Signal()
+        overflow = Signal()
+        outside = Signal()
+        accept = Signal()
         taken, took, targets = (Signal(self.memory.channels, name=n) for n in ("taken", "took", "targets"))
         m.d.comb += [
             self.error.eq(error),

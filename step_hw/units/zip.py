@@ -41,7 +41,9 @@ class Zip(Unit):
         m = Module()
         ins, o, first = self.ins, self.out0, self.in0.payload
         tallest = [ins[k].payload for k in self.tallest]
-        present, differ, uneven = Signal(), Signal(), Signal()
+        present = Signal()
+        differ = Signal()
+        uneven = Signal()
         m.d.comb += [
             present.eq(Cat(i.valid for i in ins).all()),
             differ.eq(Cat(Cat(i.payload.stop, i.payload.empty, i.payload.done)

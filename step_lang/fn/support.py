@@ -57,11 +57,11 @@ def as_constant(name: str, value: Any, dtype: DType) -> np.ndarray:
     if dtype.is_float:
         with np.errstate(over="ignore"):
             return array.astype(np.float64).astype(dtype.numpy)
-    info = np.iinfo(dtype.numpy)
+    least, most = (0, 1) if dtype.name == "bool" else (np.iinfo(dtype.numpy).min, np.iinfo(dtype.numpy).max)
     if array.dtype.kind == "f" and not np.array_equal(array, np.rint(array)):
         raise BadParameter(f"{name}: {value!r} vs an integer, for element type {dtype}")
-    if array.size and (array.min() < info.min or array.max() > info.max):
-        raise BadParameter(f"{name}: {value!r} vs {info.min}..{info.max}, the range of {dtype}")
+    if array.size and (array.min() < least or array.max() > most):
+        raise BadParameter(f"{name}: {value!r} vs {least}..{most}, the range of {dtype}")
     return array.astype(dtype.numpy)
 
 

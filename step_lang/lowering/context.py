@@ -9,6 +9,7 @@ from typing import Any
 from step_lang import fn, ops
 from step_lang.dims import format_shape, is_static
 from step_lang.errors import ShapeMismatch, StepError
+from step_lang.interpreter import check_inputs
 from step_lang.operator import Operator
 from step_lang.program import Program, Tensor
 from step_lang.stream import Stream
@@ -65,6 +66,7 @@ class LoweredProgram:
 
     def physical_inputs(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the physical program's input streams from those of the logical one's."""
+        check_inputs(self.logical, inputs)
         found = {}
         for name, value in inputs.items():
             placed = self._placed(name)[0]

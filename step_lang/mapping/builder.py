@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from step_lang.errors import ConfigError, HardwareTooSmall, ProgramError
+from step_lang.errors import ConfigError, HardwareTooSmall, ProgramError, TypeMismatch
 from step_lang.hwconfig import HardwareConfig
 from step_lang.operator import Operator
 from step_lang.program import Program, Tensor
@@ -113,6 +113,10 @@ class Builder:
 
     def _allocate(self, name: str, grid: tuple[int, int], size: int, type_: Type, is_input: bool,
                   op: Operator) -> TensorPlacement:
+        if type_.nbytes != size:  # metrics and interpreter count by the type, hardware by what it moves
+            raise TypeMismatch(f"elements of '{name}', {type_}: {type_.nbytes} bytes by their type vs {size} as the "
+                               "hardware keeps them, bits packed, a power of two", operator=op,
+                               fix="keep it in elements of another size off-chip, such as int8 for bool, and cast")
         line = self.hw.memory.alignment
         per_line = self.hw.memory.layout(size).per_line
         bursts = self.hw.memory.layout(size).bursts

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Shape, elements, format_shape, is_ragged
+from ..dims import Shape, buffer_elements, format_shape, is_ragged
 from ..errors import BadParameter, ShapeMismatch, StreamProtocolError
 from ..operator import Operator
 from ..stream import Stream
@@ -64,7 +64,7 @@ class Bufferize(Operator):
     def onchip(self) -> Any:
         element, type_ = self.inputs[0].type.nbytes, self.output.type
         assert isinstance(type_, BufferRef)
-        return element + 2 * elements(type_.shape) * element
+        return element + 2 * buffer_elements(type_.shape) * element
 
     def describe(self) -> str:
         return f"rank {self.rank}"

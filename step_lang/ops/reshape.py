@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dims import Shape, ceil_div, format_shape, is_static
 from ..errors import BadParameter, ShapeMismatch, StreamProtocolError, TypeMismatch
+from ..fn.support import as_constant
 from ..operator import Operator
 from ..stream import Stream
 from ..tokens import TokenStream, data_concat, data_take, pass_stops
@@ -44,8 +45,13 @@ class Reshape(Operator):
         if is_static(size) and not divides and self.pad is None:
             raise ShapeMismatch(f"dimension {self.dim}: {size} vs a multiple of chunk {self.chunk}", operator=self,
                                 fix="give pad, the value of padding elements")
-        if self.pad is not None and not (isinstance(stream.type, Tile) and stream.type.is_static):
-            raise TypeMismatch(f"padded type: {stream.type} vs a static tile", operator=self)
+        if self.pad is not None:
+            if not (isinstance(stream.type, Tile) and stream.type.is_static):
+                raise TypeMismatch(f"padded type: {stream.type} vs a static tile", operator=self)
+            value = as_constant("pad", self.pad, stream.type.dtype)
+            if value.shape not in ((), (stream.type.rows, stream.type.cols)):
+                raise BadParameter(f"pad: an array of shape {value.shape} vs a number or a tile of "
+                                   f"{stream.type.rows} x {stream.type.cols}", operator=self)
         self.inner = int(np.prod(inner)) if all(map(is_static, inner)) else 1
         self.inner_shape = inner
         key = (self.kind, self.chunk, self.dim, stream.shape)
@@ -118,7 +124,7 @@ class Reshape(Operator):
         if flags.any():
             tile = self.inputs[0].type
             assert isinstance(tile, Tile)
-            padding = np.full((1, tile.rows, tile.cols), self.pad).astype(tile.dtype.numpy)
+            padding = np.broadcast_to(as_constant("pad", self.pad, tile.dtype), (1, tile.rows, tile.cols))
             data = data_concat([data, padding])
         data = data_take(data, np.array([element if i < 0 else i for i in index], dtype=np.int64))
         out = TokenStream(self.outputs[0].rank, stop, empty, data)

@@ -3,6 +3,7 @@
 import pytest
 
 from step_lang import (
+    DTYPES,
     BadParameter,
     Program,
     ProgramError,
@@ -150,3 +151,44 @@ def test_a_rewrite_keeps_the_users_line():
         x = ops.input_stream("x", scalar(int32), (4,))
         assert "(user.py:7)" in message(BadParameter, lambda: ops.repeat(x, 0))
     assert x.source == "user.py:7"
+
+
+@pytest.mark.parametrize("name", ["straße", "ﬁ", "_x", "__init__", "1a", "a b", "", 3])
+def test_names_that_verilog_cannot_have(name):
+    with Program("p") as p:
+        x = p.tensor("x", (4, 4), bf16)
+        for make in (lambda: Program(name), lambda: p.tensor(name, (4, 4), bf16),
+                     lambda: ops.linear_offchip_load(x, (4, 4), name=name),
+                     lambda: ops.input_stream(name, scalar(int32), (2,))):
+            assert f"name: {name!r} vs an identifier; fix: use letters" in message(BadParameter, make)
+
+
+@pytest.mark.parametrize("dtype, pad, said", [
+    ("u32", 1.5, "an integer"), ("u32", -1, "the range of u32"), ("int8", 300, "the range of int8"),
+    ("bf16", "a", "number"), ("bool", 2, "the range of bool"), ("u32", float("nan"), "an integer"),
+    ("u32", [1, 2], "shape (2,)"),
+])
+def test_padding_that_the_element_type_does_not_have(dtype, pad, said):
+    """It was cast, so that a pad of -1 was stored as 4294967295 and one of 1.5 as 1."""
+    with Program("p"):
+        x = ops.input_stream("x", scalar(DTYPES[dtype]), (3,))
+        text = message(BadParameter, lambda: ops.reshape(x, 2, pad=pad, name="chunks"))
+    assert text.startswith("reshape 'chunks' (test_errors.py:") and "pad: " in text and said in text
+
+
+def test_values_of_a_stream_that_is_no_input():
+    with Program("p") as p:
+        x = ops.input_stream("x", scalar(int32), (2,))
+        ops.linear_offchip_store(ops.repeat(x, 2, name="twice"), p.tensor("y", (4, 1), int32))
+    for name in ("w", "twice"):
+        assert f"input stream '{name}': given vs the program's x" in message(
+            TensorError, lambda name=name: interpret(p, {}, {"x": [1, 2], name: [1]}))
+
+
+def test_a_count_that_no_memory_holds():
+    with Program("p") as p:
+        x = ops.input_stream("x", scalar(int32), (1,))
+        many = ops.repeat(x, 1 << 40, name="many")
+        ops.linear_offchip_store(ops.accum(fn.max(), many, rank=1), p.tensor("y", (1, 1), int32))
+    text = message(ProgramError, lambda: interpret(p, {}, {"x": [1]}))
+    assert text.startswith("repeat 'many' (test_errors.py:") and "1099511627776 elements vs " in text

@@ -22,6 +22,7 @@ from step_lang import (
     fp32,
     int32,
     interpret,
+    metrics,
     ops,
     parse_tokens,
     ragged,
@@ -242,7 +243,7 @@ def test_claims_are_checked():
 
 
 def test_empty_vectors_hold_only_where_a_dimension_can_be_zero():
-    program = with_input((D, R, 2), lambda x: ops.accum(fn.add(), x, rank=1))
+    program = with_input((D, R, 2), lambda x: ops.accum(fn.add(), x, rank=1).assume((D, ragged("folds"))))
     tokens = parse_tokens("1 2 S2 S2 3 4 S2 D")
     assert interpret(program, {}, {"x": tokens}).stream("accum_0") == parse_tokens("3 S1 0 S1 7 S1 D")
     regular = with_input((D, 1, 2), lambda x: ops.accum(fn.add(), x, rank=1))
@@ -306,3 +307,38 @@ def test_expand_whose_groups_end_at_other_levels():
                          second=(R, ragged("Q"), ragged("P")))
     inputs = {"x": parse_tokens("1 S1 2 S2 D"), "y": parse_tokens("1 S2 2 S2 D")}
     assert "stop 1 on 'x' vs beat 0: element with stop 2 on 'y'" in run_error(MisalignedStreams, program, inputs=inputs)
+
+
+def folded_views(own: bool):
+    """Views of 2 tiles for each reference, each view folded: an empty vector of references becomes an element."""
+    with Program("views") as p:
+        ref = ops.input_stream("ref", scalar(int32), (3, ragged("r")))
+        x = ops.linear_offchip_load(p.tensor("x", (2, 1), int32), (1, 1), ref=ref, shape=(2,), stride=(1,))
+        folded = ops.accum(fn.add(), x, rank=1, name="fold")
+        folded = folded.assume((3, ragged("q"))) if own else folded
+        ops.linear_offchip_store(folded, p.tensor("y", (4, 1), int32))
+    return p
+
+
+def test_ragged_counts_that_disagree():
+    """They overwrote one another, and traffic was not that of the symbolic expression."""
+    x, refs = np.array([[3], [4]], np.int32), {"ref": [[], [1, 2], [3]]}
+    with pytest.raises(ShapeMismatch, match=r"accum 'fold' .*: 4 of r at run time vs 3 in stream 'ref'; fix: .*assume"):
+        interpret(folded_views(False), {"x": x}, refs)
+    p = folded_views(True)
+    result = interpret(p, {"x": x}, refs)
+    assert result.tensors["y"].ravel().tolist() == [0, 7, 7, 7]
+    assert int(metrics(p).substitute(result.symbols).offchip_bytes) == result.offchip_bytes == 4 * (3 + 6 + 4)
+    assert interpret(folded_views(False), {"x": x}, {"ref": [[5], [1, 2], [3]]}).tensors["y"].tolist() == [[7]] * 4
+
+
+def test_elements_are_those_of_the_shape():
+    """What follows the fold has the dimension too, and was stored with other bytes than the expression says."""
+    with Program("p") as p:
+        x = ops.repeat(ops.input_stream("x", scalar(int32), (2, ragged("r"))), 3)
+        x = ops.promote(x)
+        once = ops.repeat(ops.accum(fn.max(), x, rank=1), 1)
+        ops.linear_offchip_store(ops.expand(once, x, rank=1), p.tensor("y", (6, 1), int32))
+    with pytest.raises(ShapeMismatch, match=r"0 elements at run time vs 6; fix: .* assume"):
+        interpret(p, {}, {"x": [[], []]})
+    assert interpret(p, {}, {"x": [[1], [2]]}).offchip_bytes == 4 * (2 + 6)

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from examples import matmul, softmax, swiglu
-from step_lang import Program, Selector, Tile, bf16, fn, fp32, int8, ops, ragged, scalar, u32
-from step_lang.errors import ConfigError, HardwareTooSmall, ProgramError, UnknownFunction
+from step_lang import Program, Selector, Tile, bf16, bool_, fn, fp32, int8, ops, ragged, scalar, u32
+from step_lang.errors import ConfigError, HardwareTooSmall, ProgramError, TypeMismatch, UnknownFunction
 from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import lower
 from step_lang.mapping import REGISTERS, build_unit_graph
@@ -289,3 +289,12 @@ def test_one_tensor_in_two_sorts_of_physical_tiles():
 def test_lowered_for_another_tile():
     with pytest.raises(ConfigError, match=r"lowered to T = 2 vs tile.size = 4"):
         build_unit_graph(lower(small_swiglu(), 2), HardwareConfig(tile=4))
+
+
+def test_elements_whose_bytes_are_not_those_of_their_type():
+    """Tiles of bool are packed, a byte for 2 x 2: traffic would not be that of the metrics."""
+    with Program("p") as p:
+        x = ops.linear_offchip_load(p.tensor("x", (4, 4), bool_), (4, 4), name="mask")
+        ops.linear_offchip_store(ops.map(fn.cast(dtype="int8"), x), p.tensor("y", (4, 4), int8))
+    with pytest.raises(TypeMismatch, match=r"load 'mask' .*'x', Tile\(2, 2, bool\): 4 bytes .* vs 1 .*; fix: .*int8"):
+        graph_of(p)

@@ -116,3 +116,16 @@ def test_input_streams_are_traffic():
     assert metrics(p).offchip_read_bytes == 12 and metrics(p).offchip_write_bytes == 12
     result = interpret(p, {}, {"x": TokenStream.from_nested([4, 5, 6], 0)})
     assert result.offchip_bytes == 24 and result.tensors["y"].tolist() == [[4], [5], [6]]
+
+
+@pytest.mark.parametrize("values, largest", [([[1], [2, 3, 4], [5, 6]], 3), ([[], []], 0), ([], 0)])
+def test_ragged_buffers_need_room_for_the_largest(values, largest):
+    """Their size had no value, and `step-hw simulate` ended in a traceback."""
+    with Program("p") as p:
+        x = ops.input_stream("x", scalar(int32), (dynamic("n"), ragged("r")))
+        buffers = ops.bufferize(x, rank=1, name="keep")
+        ops.linear_offchip_store(ops.streamify(buffers, repeat=2), p.tensor("y", (12, 1), int32))
+    found = metrics(p).substitute(interpret(p, {}, {"x": values}).symbols)
+    [row] = [row for row in found.rows if row.name == "keep"]
+    assert int(row.onchip_bytes) == 4 + 2 * largest * 4
+    assert int(found.offchip_bytes) == 4 * 3 * sum(map(len, values))

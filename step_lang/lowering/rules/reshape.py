@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from step_lang import ops
 from step_lang.dims import is_static
-from step_lang.errors import UnknownFunction
+from step_lang.errors import BadParameter, UnknownFunction
 
 from ..context import Lowering
 from ..layout import Tiled
@@ -20,13 +22,16 @@ def preferences(op) -> Preferences:
 
 def lower(ctx: Lowering, op) -> None:
     data, flags = op.outputs
+    if op.pad is not None and np.ndim(op.pad):
+        raise BadParameter(f"pad: an array of shape {np.shape(op.pad)} vs a number", operator=op,
+                           fix="give one number: padding differs from tile to tile otherwise")
     placed = ctx.get(op.inputs[0], ctx.order(data))
     size = op.inputs[0].shape[op.inputs[0].rank - op.dim]
     whole = is_static(size) and size % op.chunk == 0
     if isinstance(placed.layout, Tiled) and flags.consumers:
         raise UnknownFunction(
-            f"padding flags of '{op.inputs[0].name}' ({op.inputs[0].type}, {placed.layout.count} physical tiles each) "
-            "vs elements of one physical tile", operator=op, fix="reshape a stream of 1 x 1 tiles for the flags")
+            f"padding flags of '{op.inputs[0].name}': elements of {op.inputs[0].type} vs 1 x 1 tiles, the only "
+            "ones whose flags the hardware has", operator=op, fix="reshape a stream of 1 x 1 tiles for the flags")
     # A chunk that the program says is always full still needs a value where its physical dimension is not innermost.
     pad = op.pad if op.pad is not None or whole or not isinstance(placed.layout, Tiled) else 0
     outputs = ops.reshape(placed.stream, chunk=op.chunk, dim=op.dim + placed.layout.inner, pad=pad, name=ctx.own(op))

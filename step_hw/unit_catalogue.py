@@ -50,7 +50,8 @@ _SCALAR = BeatLayout(32)
 def unit_catalogue(tile: int) -> Mapping[str, Unit]:
     """Name to unit, bf16 tiles where nothing else is said: a row of cells per function (a function of whole rows: all
     products of a row), a state of one tile or, where so named, four, four ways of routing, links of two beats, a
-    scratchpad of 32 frames, loads with 8 elements in flight, a memory of two channels whose burst is a tile's row, or 8 bytes."""
+    scratchpad of 32 frames, loads with 8 elements in flight, a memory of two channels whose burst is a tile's
+    row, or 8 bytes."""
     layout = tile_layout(Tile(tile, tile, bf16))
     size = tile * tile * 2
     shape = ScratchpadShape(32, 8, 4, layout)

@@ -20,7 +20,8 @@ from rtl_tests.harness import (
 from rtl_tests.shape_bench import LAYOUT, Trial, bench, element, pressure_bins, words
 from step_hw.link import LinkFIFO
 
-DEPTHS = (2, 3, 5)
+DEPTHS = (2, 3, 11)
+# Of registers, a power of two or not, and a memory.
 BINS = [
     "empty stream", "bare stop", "back to back streams", "in0 blocked", "out0 blocked", "out0 starved",
     "read and write in one cycle", "read from full", "read to empty",

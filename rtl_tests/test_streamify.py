@@ -176,6 +176,11 @@ def test_views(simulator):
     for name, cfg in (("below the buffer", reverse), ("beyond the buffer", beyond)):
         cases.append(ModelCase(name, {"in0": beats("1 2 3 S1 D")}, {"rank": 1, "uses": 1, **registers(0, cfg)},
                                error=ErrorCode.ADDRESS_RANGE))
+    # A fixed view of a buffer that turns out empty: a bare stop, not an error (found by a tester's random program).
+    window = no_view() | {"n": 2, "c": 1, "repeat": 2, "affine": 1, "count0": 2, "stride0": 1, "count1": 2, "stride1": 0}
+    cases.append(ModelCase("view of an empty buffer", {"in0": beats("S1 1 2 S1 S2 D")},
+                           {"rank": 1, "uses": 1, **registers(0, window)},
+                           expected={"out0": beats("S2 S3 1 2 S1 1 2 S2 1 2 S1 1 2 S3 S2 S4 D", rows=1)}))
     run(simulator, MemoryTile(shape), cases)
 
 

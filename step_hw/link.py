@@ -1,11 +1,16 @@
 """The link: a small FIFO between two units, so that no combinational path crosses it."""
 
 from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.lib.memory import Memory
 
 from .beat import BeatLayout
 from .unit import Unit
 
 __all__ = ["LinkFIFO"]
+
+
+REGISTERS = 8
+"""Deepest link built of registers; a deeper one is a memory, whose text and gates do not grow with its depth."""
 
 
 class LinkFIFO(Unit):
@@ -36,7 +41,6 @@ class LinkFIFO(Unit):
 
     def elaborate(self, platform):
         m = Module()
-        slots = Array(Signal(self.layout, name=f"slot{i}", reset_less=True) for i in range(self.depth))
         head = Signal(range(self.depth))
         tail = Signal(range(self.depth))
         level = Signal(range(self.depth + 1))
@@ -46,14 +50,25 @@ class LinkFIFO(Unit):
         m.d.comb += [
             w.ready.eq(level != self.depth),
             r.valid.eq(level != 0),
-            r.payload.eq(slots[head]),
             write.eq(w.valid & w.ready),
             read.eq(r.valid & r.ready),
             self.state.eq(level),
         ]
         m.d.sync += level.eq(level + write - read)
+        if self.depth <= REGISTERS:
+            slots = Array(Signal(self.layout, name=f"slot{i}", reset_less=True) for i in range(self.depth))
+            m.d.comb += r.payload.eq(slots[head])
+            with m.If(write):
+                m.d.sync += slots[tail].eq(w.payload)
+        else:
+            m.submodules.slots = slots = Memory(shape=self.layout, depth=self.depth, init=[])
+            write_port, read_port = slots.write_port(), slots.read_port(domain="comb")
+            m.d.comb += [
+                write_port.addr.eq(tail), write_port.data.eq(w.payload), write_port.en.eq(write),
+                read_port.addr.eq(head), r.payload.eq(read_port.data),
+            ]
         with m.If(write):
-            m.d.sync += [slots[tail].eq(w.payload), tail.eq(self._next(tail))]
+            m.d.sync += tail.eq(self._next(tail))
         with m.If(read):
             m.d.sync += head.eq(self._next(head))
         return m

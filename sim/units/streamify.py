@@ -107,7 +107,7 @@ def _decide(net, b, k):
     length = 0
     if not done and not is_bare(buffer):
         length = length_of(heap, b, peek_value(net, heap[r + BUFFERS]))
-    reads = not bare and (affine or length > 0)
+    reads = not bare and length > 0
     last = True
     view_stop = 0
     if reads:

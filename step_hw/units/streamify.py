@@ -95,7 +95,7 @@ class Streamify(Unit):
         strides = [Mux(cfg.affine, getattr(cfg, f"stride{k}"), 1) for k in range(LOOPS)]
         ending = Signal(LOOPS)   # loop k is in its last iteration
         m.d.comb += [ending[k].eq(at[k] + 1 == counts[k]) for k in range(LOOPS)]
-        hollow = ~cfg.affine & (p.length == 0)
+        hollow = p.length == 0   # a pass over nothing, whatever its view, is a bare stop
         reads = ~done & ~driver_bare & ~hollow
         last = ~reads | ending.all()
         out_of_range = reads & (index >= p.length)

@@ -39,6 +39,7 @@ class RtlRun:
     tensors : stored tensors by name
     peak_frames : scratchpad name to the most frames in use, whole pages
     bursts : bursts served by each channel
+    arbitration : grants of each operator that arbitrates, by its name (`step_lang.arbitration`)
     native : transfers of every link with their cycles, blocked and starved counts
     """
 
@@ -50,6 +51,7 @@ class RtlRun:
     tensors: dict[str, np.ndarray]
     peak_frames: dict[str, int]
     bursts: list[int]
+    arbitration: dict[str, list[int]]
     native: NativeRun = field(repr=False)
 
     @property
@@ -65,7 +67,8 @@ def build_rtl(
     verilog = design.verilog
     links = len(verilog.link_names)
     if native and simulator == "verilator":
-        return build_native(verilog.files, verilog.top, links, mem_busy=True, dump=True, trace=trace, **options)
+        return build_native(verilog.files, verilog.top, links, mem_busy=True, dump=True,
+                            grants=len(verilog.arbiter_names), trace=trace, **options)
     return build_program(simulator, verilog.files, verilog.top, links, trace=trace, **options)
 
 
@@ -141,6 +144,10 @@ def run_rtl(
             if unit.kind == "scratchpad"
         },
         bursts=[values[f"hbm.bursts{c}"] for c in range(design.hw.memory.channels)],
+        arbitration={
+            name: run.grants["input"][run.grants["unit"] == i].tolist()
+            for i, name in enumerate(design.verilog.arbiter_names)
+        },
         native=run,
     )
 
@@ -182,8 +189,8 @@ class Check:
 
 def check(design: Design, run: RtlRun, expected: Result, logical: Result | None = None) -> Check:
     """Compare stored tensors bit for bit and the token stream of every link with ``expected``, the lowered program's
-    result ``design.interpret(tensors)``; with ``logical`` also the lowered program with the program itself. Elements on
-    links are compared where the run has them (`run_program`, ``payloads``)."""
+    result ``design.interpret(tensors, arbitration=run.arbitration)``; with ``logical`` also the lowered program with
+    the program itself. Elements on links are compared where the run has them (`run_program`, ``payloads``)."""
     found: list[str] = []
     for name, tensor in run.tensors.items():
         found += _tensor_difference(name, "RTL", tensor, expected.tensors[name])

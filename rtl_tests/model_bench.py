@@ -67,7 +67,7 @@ def run_model(linked: Linked, case: ModelCase, add_units: AddUnits, hw=None,
     for index, name in enumerate(names[:n]):
         stream = case.inputs.get(name, ())
         starts = case.starts.get(name, [0] * len(stream))
-        values = case.values.get(name, [beat.data & (2**62 - 1) for beat in stream])
+        values = case.values.get(name, [beat.data for beat in stream])
         offers = [(start, _token(beat), value) for start, beat, value in zip(starts, stream, values, strict=True)]
         _add(graph, "source", name, outputs=[index], params={"beats": offers})
     add_units(graph, list(range(n)), list(range(n, len(names))), case.cfg)

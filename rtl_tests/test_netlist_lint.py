@@ -13,6 +13,7 @@ import pytest
 import step_hw
 from examples import matmul, softmax, swiglu
 from rtl_tests.test_netlist import HW, int8_matmul
+from rtl_tests.test_routing_programs import experts, merged
 from step_hw.design import Design
 from step_hw.unit_catalogue import unit_catalogue
 from step_lang import Program, fn, int32, ops, ragged, scalar
@@ -67,6 +68,8 @@ def designs():
         "matmul_int8": Design(int8_matmul(), HW),
         "banked": Design(int8_matmul(), banked),
         "ragged": ragged_sums(),
+        "routing": Design(experts(), HW),
+        "merge": Design(merged(), HW),
     }
 
 

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from step_lang.errors import ProgramError
+
 from .dispatch import engine, unit_modules
 from .network import PUSHED, STATUSES, make_network
 
@@ -12,6 +14,9 @@ __all__ = ["Packing", "RunOutcome", "run_graph"]
 PARAMETERS = 64
 STATE = 64
 PORTS = 16
+"""Ports of a unit, at least; more where a unit of the graph has more."""
+GRANTS = 8_000_000
+"""Grants of all operators that a run can record (the memory is only taken as they come)."""
 
 
 @dataclass
@@ -49,6 +54,7 @@ class RunOutcome:
     pushed : beats per link; stat : [units, statuses] cycles; trace : [n, 3] (cycle, link, token)
     st, net : final state, for statistics that units keep and for deadlock analysis
     last_status : status of every unit in the last cycle
+    grants : [n, 3] (cycle, unit, input): in which order units that arbitrate served their inputs
     """
 
     reason: str
@@ -60,6 +66,7 @@ class RunOutcome:
     net: object
     par: np.ndarray
     last_status: np.ndarray
+    grants: np.ndarray
 
 
 _REASONS = ("finished", "deadlock", "max_cycles", "error")
@@ -77,8 +84,9 @@ def run_graph(graph, hw, calibration: dict | None = None, *, trace: bool = False
     n = len(graph.units)
     build = Packing(np.zeros((n, PARAMETERS), dtype=np.int64), hw, dict(calibration or {}))
     kind = np.zeros(n, dtype=np.int64)
-    ins = np.full((n, PORTS), -1, dtype=np.int64)
-    outs = np.full((n, PORTS), -1, dtype=np.int64)
+    ports = max([PORTS, *(len(links) + 1 for unit in graph.units for links in (unit.inputs, unit.outputs))])
+    ins = np.full((n, ports), -1, dtype=np.int64)
+    outs = np.full((n, ports), -1, dtype=np.int64)
     for unit in graph.units:
         kind[unit.index] = kinds[unit.kind]
         ins[unit.index, :len(unit.inputs)] = unit.inputs
@@ -86,7 +94,8 @@ def run_graph(graph, hw, calibration: dict | None = None, *, trace: bool = False
     for unit in graph.units:
         modules[unit.kind].pack(unit, graph, build)
     depths = np.array([link.depth for link in graph.links], dtype=np.int64)
-    net = make_network(depths, build.heap_size, trace_size if trace else 0)
+    arbitrates = any(getattr(modules[unit.kind], "ARBITRATES", False) for unit in graph.units)
+    net = make_network(depths, build.heap_size, trace_size if trace else 0, GRANTS if arbitrates else 0)
     for offset, values in build.preset:
         net.heap[offset:offset + len(values)] = values
     st = np.zeros((n, STATE), dtype=np.int64)
@@ -94,8 +103,9 @@ def run_graph(graph, hw, calibration: dict | None = None, *, trace: bool = False
     sinks = np.array([u.index for u in graph.units if u.is_sink], dtype=np.int64)
     last_status = np.zeros(n, dtype=np.int64)
     code = engine()(kind, build.par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycles, sinks)
-    filled = int(net.misc[1])
+    filled, granted = int(net.misc[1]), int(net.misc[5])
+    if granted > len(net.grants):
+        raise ProgramError(f"grants of operators that arbitrate: {granted} vs {len(net.grants)} that a run can record",
+                           fix="model a smaller run")
     return RunOutcome(_REASONS[code], int(net.misc[0]), net.links[:, PUSHED].copy(), stat, net.trace[:filled].copy(),
-                      st, net, build.par, last_status)
-
-
+                      st, net, build.par, last_status, net.grants[:granted].copy())

@@ -5,7 +5,8 @@ Twin of docs/DESIGN.md sections 2 and 3: all decisions of a cycle are taken on t
 
     stop | empty << 4 | done << 5 | rows << 6
 
-and ``value`` carries what steers control downstream (a reference, an address, a selector), 0 otherwise.
+and ``value`` carries what steers control downstream (a reference, an address, a selector as `sim.selectors` says), 0
+otherwise.
 """
 
 from typing import NamedTuple
@@ -41,8 +42,9 @@ class Network(NamedTuple):
     ring : int64 [L, max depth, 2]        tokens and values
     trace : int64 [n, 3]                  (cycle, link, token) of every push when tracing, else [0, 3]
     misc : int64 [8]                      0: current cycle, 1: trace fill, 2: activity of this cycle, 3: error unit + 1,
-                                          4: error code
+                                          4: error code, 5: grants given
     heap : int64 [h]                      unit-private memory, offsets given at packing time
+    grants : int64 [n, 3]                 (cycle, unit, input) of every grant of an operator that arbitrates
     """
 
     links: np.ndarray
@@ -50,9 +52,10 @@ class Network(NamedTuple):
     trace: np.ndarray
     misc: np.ndarray
     heap: np.ndarray
+    grants: np.ndarray
 
 
-def make_network(depths: np.ndarray, heap_size: int, trace_size: int) -> Network:
+def make_network(depths: np.ndarray, heap_size: int, trace_size: int, grants_size: int = 0) -> Network:
     """An empty network of ``len(depths)`` links."""
     n = len(depths)
     widest = int(depths.max()) if n else 1
@@ -62,7 +65,8 @@ def make_network(depths: np.ndarray, heap_size: int, trace_size: int) -> Network
 
     links = zeros(n, LINK_WORDS)
     links[:, DEPTH] = depths
-    return Network(links, zeros(n, widest, 2), zeros(trace_size, 3), zeros(8), zeros(max(heap_size, 1)))
+    return Network(links, zeros(n, widest, 2), zeros(trace_size, 3), zeros(8), zeros(max(heap_size, 1)),
+                   zeros(grants_size, 3))
 
 
 @compiled
@@ -117,6 +121,17 @@ def push(net, link, tok, value):
         net.trace[n, 1] = link
         net.trace[n, 2] = tok
         net.misc[1] = n + 1
+
+
+@compiled
+def record_grant(net, unit, k):
+    """An arbitrating unit begins to serve its input ``k``."""
+    n = net.misc[5]
+    if n < net.grants.shape[0]:
+        net.grants[n, 0] = net.misc[0]
+        net.grants[n, 1] = unit
+        net.grants[n, 2] = k
+    net.misc[5] = n + 1
 
 
 @compiled

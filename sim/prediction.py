@@ -15,6 +15,7 @@ from step_lang.errors import DeadlockError, RtlError
 from step_lang.hwconfig import HardwareConfig
 from step_lang.unitgraph import UnitGraph
 
+from .dispatch import unit_modules
 from .engine import RunOutcome, run_graph
 from .network import COUNT, STATUSES
 from .units import hbm, scratchpad
@@ -33,6 +34,7 @@ class Prediction:
     beats : link name to beats moved
     peak_frames : scratchpad name to the most frames in use
     utilisation : unit name to its share of busy cycles, for units that compute
+    arbitration : grants of each operator that arbitrates, by its name (`step_lang.arbitration`)
     wall_seconds : the model's own time
     outcome : the raw run, with the trace of every beat if it was asked for
     """
@@ -45,6 +47,7 @@ class Prediction:
     beats: dict[str, int]
     peak_frames: dict[str, int]
     utilisation: dict[str, float]
+    arbitration: dict[str, list[int]]
     wall_seconds: float
     outcome: RunOutcome = field(repr=False)
 
@@ -64,6 +67,7 @@ class Prediction:
             "utilisation": self.utilisation,
             "stalls": self.stalls,
             "beats": self.beats,
+            "arbitration": self.arbitration,
             "wall_seconds": self.wall_seconds,
         }
 
@@ -97,6 +101,7 @@ def predict(
         raise DeadlockError(f"the model stopped after {max_cycles} cycles, before the program ended")
     memory = next((unit for unit in graph.units if unit.kind == hbm.KIND), None)
     numbers = outcome.st[memory.index] if memory is not None else np.zeros(64, dtype=np.int64)
+    modules = unit_modules()
     first, last = int(numbers[hbm.FIRST_READ]), int(numbers[hbm.LAST_WRITE])
     return Prediction(
         cycles=last - max(first, 1) + 1 if last else outcome.cycles,
@@ -116,6 +121,11 @@ def predict(
             unit.name: round(float(outcome.stat[unit.index, 1]) / max(outcome.cycles, 1), 6)
             for unit in graph.units
             if unit.kind in ("map", "accum", "scan")
+        },
+        arbitration={
+            unit.name: outcome.grants[outcome.grants[:, 1] == unit.index, 2].tolist()
+            for unit in graph.units
+            if getattr(modules[unit.kind], "ARBITRATES", False)
         },
         wall_seconds=wall,
         outcome=outcome,

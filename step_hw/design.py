@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -66,11 +66,19 @@ class Design:
         """The arithmetic of this hardware: dot products fold ``k_per_cycle`` products at a time."""
         return Numerics(group=int(self.hw.k_per_cycle or self.hw.tile))
 
-    def interpret(self, tensors: Mapping[str, np.ndarray], *, lowered: bool = True) -> Result:
-        """Exact values and tokens of the lowered (default) or the logical program on this hardware's arithmetic."""
+    def interpret(self, tensors: Mapping[str, np.ndarray], *, lowered: bool = True,
+                  arbitration: Mapping[str, Sequence[int]] | None = None) -> Result:
+        """Exact values and tokens of the lowered (default) or the logical program on this hardware's arithmetic.
+        ``arbitration``: grants by operator name, as a run of RTL or model recorded them; the same for both programs."""
         if lowered:
-            return interpret(self.lowered.program, tensors, self.physical_inputs, self.numerics)
-        return interpret(self.program, tensors, self.inputs, self.numerics)
+            return interpret(self.lowered.program, tensors, self.physical_inputs, self.numerics,
+                             arbitration=arbitration)
+        return interpret(self.program, tensors, self.inputs, self.numerics, arbitration=arbitration)
+
+    @property
+    def arbitrates(self) -> bool:
+        """Whether the order of some streams is timing, so that results are exact only given the grants of a run."""
+        return any(op.arbitrates for op in self.program.operators)
 
     def write(self, directory: Path) -> list[Path]:
         """Write Verilog, manifest, register image and configuration; paths in order.

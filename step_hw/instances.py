@@ -13,13 +13,16 @@ from .link import LinkFIFO
 from .unit import Unit
 from .units.accum import Accum
 from .units.bufferize import Bufferize
+from .units.eager_merge import EagerMerge
 from .units.expand import Expand
 from .units.flatten import Flatten
 from .units.fork import Fork
 from .units.input import Input
 from .units.load import Load
 from .units.map import Map
+from .units.partition import Partition
 from .units.promote import Promote
+from .units.reassemble import Reassemble
 from .units.repeat import Repeat
 from .units.reshape import Reshape
 from .units.scan import Scan
@@ -84,6 +87,9 @@ _MAKERS: dict[str, Callable[[_Context, UnitSpec], Unit]] = {
     "repeat": lambda c, s: Repeat(c.inputs[0]),
     "expand": lambda c, s: Expand(c.inputs[0], c.inputs[1]),
     "reshape": lambda c, s: Reshape(c.inputs[0], **c.take("pad", "pad_rows", "flags")),
+    "partition": lambda c, s: Partition(c.inputs[0], c.inputs[1].data_width, len(s.outputs)),
+    "reassemble": lambda c, s: Reassemble(c.inputs[0], c.inputs[-1].data_width, len(s.inputs) - 1),
+    "eager_merge": lambda c, s: EagerMerge(c.inputs[0], len(s.inputs), **c.take("selector")),
 }
 
 

@@ -12,6 +12,8 @@ Ports of the top module (L links, in the order of `UnitGraph.links`)
 ``probe_valid[L], probe_ready[L]``           each link's write side: a beat enters link i where both bits i are 1
 ``probe_stop[4L], probe_empty[L], probe_done[L]``  of that beat
 ``unit_state[..]``                           all units' ``state``, at ``state_offsets``
+``grant_valid[A], grant_index[8A]``          only with A > 0 units that arbitrate: unit i begins to serve its input
+                                             ``grant_index[8i +: 8]`` in this cycle
 ``mem_busy``                                 the memory system works
 ``dump``                                     a cycle of 1: the memory's contents are written to files
 ============================================ ===================================================================
@@ -47,6 +49,9 @@ warnings.simplefilter("ignore", UnusedElaboratable)
 COUNTERS = ("cycle", "read_bytes", "write_bytes", "first_read_cycle", "last_write_cycle")
 """Status values of the memory system, besides ``bursts<channel>``."""
 
+GRANT_WIDTH = 8
+"""Bits of an input's number in ``grant_index``."""
+
 
 @dataclass(frozen=True)
 class Verilog:
@@ -59,6 +64,7 @@ class Verilog:
     token_memories : name of an input unit to the first address of its token memory
     link_names, unit_names : in the order of the probe ports and of ``unit_state``
     state_offsets : unit name to (lowest bit, width) in ``unit_state``
+    arbiter_names : units that arbitrate, in the order of ``grant_valid``
     """
 
     files: Mapping[str, str]
@@ -70,6 +76,7 @@ class Verilog:
     link_names: tuple[str, ...]
     unit_names: tuple[str, ...]
     state_offsets: Mapping[str, tuple[int, int]]
+    arbiter_names: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -105,6 +112,8 @@ class Netlist(wiring.Component):
         for spec, unit in zip(graph.units, self.units):
             self.state_offsets[spec.name] = (offset, len(unit.state))
             offset += len(unit.state)
+        self.arbiters = [spec for spec, unit in zip(graph.units, self.units) if "grant_valid" in unit.signature.members]
+        granting = len(self.arbiters)
         count = max(1, len(self.links))
         super().__init__({
             "cfg_valid": In(1), "cfg_addr": In(ADDRESS_WIDTH), "cfg_data": In(WORD),
@@ -113,7 +122,7 @@ class Netlist(wiring.Component):
             "probe_valid": Out(count), "probe_ready": Out(count), "probe_stop": Out(STOP_WIDTH * count),
             "probe_empty": Out(count), "probe_done": Out(count), "unit_state": Out(max(1, offset)),
             "mem_busy": Out(1), "dump": In(1),
-        })
+        } | ({"grant_valid": Out(granting), "grant_index": Out(GRANT_WIDTH * granting)} if granting else {}))
 
     @property
     def module_name(self) -> str:
@@ -195,6 +204,10 @@ class Netlist(wiring.Component):
             self.probe_empty.eq(Cat(payload.empty for payload in payloads)),
             self.probe_done.eq(Cat(payload.done for payload in payloads)),
         ]
+        for i, spec in enumerate(self.arbiters):
+            ports = wires[spec.index]
+            index = self.grant_index.word_select(i, GRANT_WIDTH)
+            m.d.comb += [self.grant_valid[i].eq(ports["grant_valid",]), index.eq(ports["grant_index",])]
         m.d.comb += [self.mem_busy.eq(ports["busy",]) for spec, ports in zip(graph.units, wires) if spec.kind == "hbm"]
         return m
 
@@ -302,6 +315,7 @@ def build_netlist(graph: UnitGraph) -> Verilog:
         link_names=tuple(link.name for link in graph.links),
         unit_names=tuple(unit.name for unit in graph.units),
         state_offsets=netlist.state_offsets,
+        arbiter_names=tuple(spec.name for spec in netlist.arbiters),
     )
 
 
@@ -323,6 +337,7 @@ def manifest(graph: UnitGraph, verilog: Verilog) -> str:
         "program": graph.name, "tile": graph.tile, "top": verilog.top, "modules": list(verilog.modules),
         "registers": {name: {"address": f.address, "width": f.width} for name, f in verilog.register_map.items()},
         "status": {name: {"address": f.address, "width": f.width} for name, f in verilog.status_map.items()},
+        "arbiters": list(verilog.arbiter_names),
         "token_memories": dict(verilog.token_memories),
         "error_codes": {name: code for name, code in vars(ErrorCode).items() if name.isupper()},
         "units": [{

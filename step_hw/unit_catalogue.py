@@ -20,14 +20,17 @@ from .link import LinkFIFO
 from .unit import Unit
 from .units.accum import Accum
 from .units.bufferize import Bufferize
+from .units.eager_merge import EagerMerge
 from .units.expand import Expand
 from .units.flatten import Flatten
 from .units.fork import Fork
 from .units.input import Input
 from .units.load import Load
 from .units.map import Map
+from .units.partition import Partition
 from .units.promote import Promote
 from .units.random_load import RandomLoad
+from .units.reassemble import Reassemble
 from .units.repeat import Repeat
 from .units.reshape import Reshape
 from .units.scan import Scan
@@ -46,8 +49,9 @@ _SCALAR = BeatLayout(32)
 
 def unit_catalogue(tile: int) -> Mapping[str, Unit]:
     """Name to unit, bf16 tiles where nothing else is said: a row of cells per function (a function of whole rows: all
-    products of a row), a state of one tile or, where so named, four, links of two beats, a scratchpad of 32 frames,
-    loads with 8 elements in flight, a memory of two channels whose burst is a tile's row, or 8 bytes."""
+    products of a row), a state of one tile or, where so named, four, four ways of routing, links of two beats, a
+    scratchpad of 32 frames, loads with 8 elements in flight, a memory of two channels whose burst is a tile's
+    row, or 8 bytes."""
     layout = tile_layout(Tile(tile, tile, bf16))
     size = tile * tile * 2
     shape = ScratchpadShape(32, 8, 4, layout)
@@ -63,6 +67,9 @@ def unit_catalogue(tile: int) -> Mapping[str, Unit]:
         "expand": Expand(layout, _SCALAR),
         "promote": Promote(layout),
         "reshape": Reshape(layout),
+        "partition": Partition(layout, 4, 4),
+        "reassemble": Reassemble(layout, 4, 4),
+        "eager_merge": EagerMerge(layout, 4),
         "bufferize": Bufferize(shape),
         "scratchpad": Scratchpad(shape),
         "scratchpad, two readers": Scratchpad(shape, 2),

@@ -14,12 +14,14 @@ class ErrorCode:
     SHAPE = 5           # a static inner dimension does not have the configured size
     PROTOCOL = 6        # malformed beat (empty with data, done with a stop, ...)
     OVERFLOW = 7        # one tile more than the tensor holds
+    SELECTOR = 8        # a selector names what does not exist, or nothing where something must be
 
 
 _FIXES = {
     ErrorCode.EXHAUSTED: "raise scratchpad.frames or accumulator.entries in the hardware configuration",
     ErrorCode.ADDRESS_RANGE: "keep the view or address inside the tensor",
     ErrorCode.OVERFLOW: "store no more tiles than the tensor holds",
+    ErrorCode.SELECTOR: "name only streams that exist, and at least one where a chunk is needed",
     ErrorCode.MISALIGNED: "give the operator streams of equal shape",
 }
 

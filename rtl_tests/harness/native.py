@@ -6,8 +6,9 @@ small programs, and equal byte for byte.
 
 Ports of the top: ``clk rst cfg_valid cfg_addr[15:0] cfg_data[31:0] start finished error_any status_addr[15:0]
 status_data[31:0]``, ``probe_valid[L-1:0] probe_ready[L-1:0] probe_stop[4L-1:0] probe_empty[L-1:0] probe_done[L-1:0]
-unit_state[..]``, and optionally ``mem_busy`` (memory activity that is no deadlock) and ``dump`` (high in one cycle
-after the run: memories write their files). L is the number of links.
+unit_state[..]``, and optionally ``mem_busy`` (memory activity that is no deadlock), ``dump`` (high in one cycle
+after the run: memories write their files) and ``grant_valid[A-1:0] grant_index[8A-1:0]`` (grants of A units that
+arbitrate). L is the number of links.
 
 **Cycles** count from 0, the cycle in which ``start`` is high; ``cycles`` is the number of the cycle in which
 ``finished`` was seen.
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from .process import run_group
 from .run import run_cocotb
 
 __all__ = [
+    "GRANT",
     "RECORD",
     "NativeRun",
     "ProgramBuild",
@@ -44,6 +46,9 @@ NATIVE_MAIN = Path(__file__).parent / "native_main.cpp"
 
 #: One transfer in ``records.bin``; flags: 1 empty, 2 done.
 RECORD = np.dtype([("cycle", "<u4"), ("link", "<u2"), ("stop", "u1"), ("flags", "u1")])
+
+#: One grant in ``grants.bin``: the arbitrating unit's number and the input that it begins to serve.
+GRANT = np.dtype([("cycle", "<u4"), ("unit", "<u2"), ("input", "u1"), ("unused", "u1")])
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class NativeRun:
     wall_seconds : of the simulation, its start included
     waves : path of the waveform, if one was asked for
     payloads : per link the payload of every transfer, if they were asked for
+    grants : every grant, dtype `GRANT`, by cycle, then unit
     """
 
     reason: str
@@ -83,6 +89,7 @@ class NativeRun:
     wall_seconds: float = 0.0
     waves: Path | None = None
     payloads: list[list[int]] | None = None
+    grants: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=GRANT))
 
     @property
     def finished(self) -> bool:
@@ -91,7 +98,7 @@ class NativeRun:
 
     def same_as(self, other: "NativeRun") -> bool:
         """Whether another run (on another simulator) did the same: every transfer, every count, every final value."""
-        arrays = ("records", "transfers", "blocked", "starved", "valid", "ready")
+        arrays = ("records", "grants", "transfers", "blocked", "starved", "valid", "ready")
         return (self.reason, self.cycles, self.unit_state, self.status) == (
             other.reason,
             other.cycles,
@@ -123,6 +130,7 @@ def parse_result(directory: Path) -> NativeRun:
         elif key == "status":
             status[int(rest[0], 16)] = int(rest[1], 16)
     table = np.asarray(links, dtype=np.int64).reshape(-1, 4)
+    grants = directory / "grants.bin"
     return NativeRun(
         reason=reason,
         cycles=cycles,
@@ -134,6 +142,7 @@ def parse_result(directory: Path) -> NativeRun:
         ready=table[:, 3].astype(bool),
         unit_state=state,
         status=status,
+        grants=np.fromfile(grants, dtype=GRANT) if grants.exists() else np.zeros(0, dtype=GRANT),
     )
 
 
@@ -144,6 +153,7 @@ def build_native(
     *,
     mem_busy: bool = False,
     dump: bool = False,
+    grants: int = 0,
     opt: str | None = None,
     trace: bool | None = None,
     arguments: Sequence[str] = (),
@@ -152,14 +162,16 @@ def build_native(
 ) -> ProgramBuild:
     """Compile a program top with the native main (Verilator).
 
-    ``mem_busy`` and ``dump`` say which optional ports it has; ``opt`` is the environment's ``STEP_HW_OPT``, else
-    ``"fast"``; see `build.build` for the other parameters and errors.
+    ``mem_busy`` and ``dump`` say which optional ports it has, ``grants`` how many units that arbitrate; ``opt`` is the
+    environment's ``STEP_HW_OPT``, else ``"fast"``; see `build.build` for the other parameters and errors.
     """
     flags = ["-CFLAGS", f"-DSTEP_LINKS={links}"]
     if mem_busy:
         flags += ["-CFLAGS", "-DSTEP_MEM_BUSY"]
     if dump:
         flags += ["-CFLAGS", "-DSTEP_DUMP"]
+    if grants:
+        flags += ["-CFLAGS", f"-DSTEP_GRANTS={grants}"]
     built = build(
         "verilator",
         verilog,

@@ -13,6 +13,8 @@
 //            +trace_file=FILE +trace_from=N +trace_to=N   waveform of these cycles (a build with trace)
 //            all others belong to the design ($value$plusargs, $readmemh of memory contents)
 //
+// grants.bin (STEP_GRANTS): the same record a grant: link is the arbitrating unit's number, stop the input it begins to serve.
+//
 // records.bin: 8 bytes a transfer, in order of cycle, then link: u32 cycle, u16 link, u8 stop, u8 flags (1 empty, 2 done).
 
 #include <chrono>
@@ -31,6 +33,10 @@
 
 #if STEP_TRACE
 #include "verilated_fst_c.h"
+#endif
+
+#ifndef STEP_GRANTS
+#define STEP_GRANTS 0  // units that arbitrate
 #endif
 
 #ifndef STEP_LINKS
@@ -183,6 +189,14 @@ int main(int argc, char** argv) {
     std::signal(SIGINT, on_interrupt);
     std::signal(SIGTERM, on_interrupt);
 
+#if STEP_GRANTS
+    std::FILE* grants = std::fopen((std::string(out) + "/grants.bin").c_str(), "wb");
+    if (!grants) {
+        std::fprintf(stderr, "%s cannot be written\n", out);
+        return 2;
+    }
+#endif
+
     Run run(argc, argv);
     Vtop& top = *run.top;
     top.cfg_valid = 0;
@@ -231,6 +245,14 @@ int main(int argc, char** argv) {
                 }
             }
         }
+#if STEP_GRANTS
+        for (int unit = 0; unit < STEP_GRANTS; ++unit) {
+            if (!field(top.grant_valid, unit, 1)) continue;
+            const Record record{static_cast<uint32_t>(cycle), static_cast<uint16_t>(unit),
+                                static_cast<uint8_t>(field(top.grant_index, 8 * unit, 8)), 0};
+            std::fwrite(&record, sizeof record, 1, grants);
+        }
+#endif
 #ifdef STEP_MEM_BUSY
         moved |= top.mem_busy != 0;
 #endif
@@ -287,6 +309,9 @@ int main(int argc, char** argv) {
     }
     run.finish();
     bool written = std::fclose(records) == 0;
+#if STEP_GRANTS
+    written = std::fclose(grants) == 0 && written;
+#endif
     written = std::fclose(result) == 0 && written;
     // result.txt appears last and whole: where it is, everything is.
     written = written && std::rename((std::string(out) + "/result.new").c_str(), (std::string(out) + "/result.txt").c_str()) == 0;

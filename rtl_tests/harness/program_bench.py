@@ -1,4 +1,4 @@
-"""cocotb twin of native_main.cpp: the same protocol, the same records.bin and result.txt, on any simulator.
+"""cocotb twin of native_main.cpp: the same protocol, the same files, on any simulator.
 
 With the instance names of all links in ``STEP_HW_PAYLOADS`` it notes every payload too (``payloads.txt``, a line a
 link), which needs a simulator that shows what lies below the top.
@@ -71,6 +71,8 @@ async def program_bench(dut) -> None:
     quiet_limit, max_cycles = int(arguments["step_quiet"]), int(arguments["step_max_cycles"])
     recording = arguments["step_records"] == "1"
     busy, dump = getattr(dut, "mem_busy", None), getattr(dut, "dump", None)
+    grant_valid = getattr(dut, "grant_valid", None)
+    grants = bytearray()
     clock = _Clock(dut)
     payloads: list[list[str]] = [[] for _ in range(links)]
     words = [getattr(dut, name).in0__payload for name in os.environ.get("STEP_HW_PAYLOADS", "").split()]
@@ -113,6 +115,10 @@ async def program_bench(dut) -> None:
                         flags = _field(dut.probe_empty, link) | _field(dut.probe_done, link) << 1
                         stop = _field(dut.probe_stop, link, 4)
                         records.write(struct.pack("<IHBB", cycle, link, stop, flags))
+            if grant_valid is not None and (given := _bits(grant_valid)):
+                index = _bits(dut.grant_index)
+                for unit in _ones(given):
+                    grants += struct.pack("<IHBB", cycle, unit, index >> 8 * unit & 255, 0)
             quiet = 0 if fires or (busy is not None and _bits(busy)) else quiet + 1
             if _bits(dut.error_any):
                 reason = "error"
@@ -144,5 +150,7 @@ async def program_bench(dut) -> None:
         await clock.settle()
         lines.append(f"status {int(line, 16):x} {_bits(dut.status_data):08x}")
         await clock.rise()
+    if grant_valid is not None:
+        (work / "grants.bin").write_bytes(grants)
     (work / "payloads.txt").write_text("".join(" ".join(each) + "\n" for each in payloads) if words else "")
     (work / "result.txt").write_text("\n".join(lines) + "\n")

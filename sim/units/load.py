@@ -51,6 +51,7 @@ from ..network import (
     push,
     stop_of,
 )
+from ..selectors import pack_selectors
 
 KIND = "load"
 
@@ -71,7 +72,7 @@ ADDRESS_RANGE = 3
 
 def pack(unit, graph, build):
     """``unit.params``: element_bytes, window, port, ref, and for benches ``start`` (cycle in which it begins, 0) and
-    ``values`` (control value of each element of the tensor)."""
+    ``values`` (what each element of the tensor says: a reference, an address, a selector's bits)."""
     par = build.par[unit.index]
     par[REF] = int(bool(unit.params.get("ref", bool(unit.inputs))))
     pack_affine(par, unit.config)
@@ -87,7 +88,10 @@ def pack_window(unit, graph, build):
     par, values = build.par[unit.index], unit.params.get("values")
     pack_elements(unit, graph, build, window=unit.params["window"])
     par[ROWS] = graph.links[unit.outputs[0]].payload.max_rows
-    par[VALUES] = -1 if values is None else build.reserve(len(values), np.asarray(values))
+    par[VALUES] = -1
+    if values is not None:
+        said = pack_selectors(build, values, graph.links[unit.outputs[0]].payload.data_bits)
+        par[VALUES] = build.reserve(len(said), np.asarray(said, dtype=np.int64))
 
 
 @compiled

@@ -4,6 +4,7 @@ import numpy as np
 
 from ..compiled import compiled
 from ..network import BLOCKED, BUSY, IDLE, can_push, push
+from ..selectors import pack_selectors
 
 KIND = "source"
 
@@ -12,8 +13,11 @@ POSITION = 1
 
 
 def pack(unit, graph, build):
-    """``unit.params["beats"]``: list of (earliest cycle, token, value)."""
-    beats = np.asarray(unit.params["beats"], dtype=np.int64).reshape(-1, 3)
+    """``unit.params["beats"]``: list of (earliest cycle, token, value); values of wide links go to the heap."""
+    offers = unit.params["beats"]
+    width = graph.links[unit.outputs[0]].payload.data_bits
+    values = pack_selectors(build, [value for _, _, value in offers], width)
+    beats = np.asarray([(*offer[:2], value) for offer, value in zip(offers, values)], dtype=np.int64).reshape(-1, 3)
     build.par[unit.index, COUNT] = len(beats)
     build.par[unit.index, OFFSET] = build.reserve(beats.size, beats.ravel())
 

@@ -48,7 +48,8 @@ def cosim(**options: Any) -> None:
     """Simulate PROGRAM on RTL; compare bits and cycles.
 
     Every stored tensor and every token of every link is compared with the interpreter, the cycle count with the model.
-    Writes Verilog, pictures, the stored tensors and result.json to -o (default: build/<program>).
+    Writes Verilog, pictures, the stored tensors and result.json to -o (default: build/<program>), and arbitration.json,
+    the grants with which the interpreter repeats the run, where the program merges streams in order of arrival.
     """
     run(**options)
 
@@ -88,6 +89,8 @@ def run(
         design, tensors, build, simulator, constants, expected=expected, progress=console.is_terminal, waves=waves
     )
     stored = [_save(output / f"{name}.npy", tensor) for name, tensor in found.rtl.tensors.items()]
+    if design.arbitrates:
+        write_json(output / "arbitration.json", found.rtl.arbitration)
     numbers = found.as_json()
     write_json(
         result,

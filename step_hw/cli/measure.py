@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,9 +31,12 @@ class Expected:
     bound: Roofline
 
 
-def expect(design: Design, tensors: Mapping[str, np.ndarray]) -> Expected:
-    """Interpret ``design``. Raises what the interpreter raises."""
-    logical, lowered = design.interpret(tensors, lowered=False), design.interpret(tensors)
+def expect(
+    design: Design, tensors: Mapping[str, np.ndarray], arbitration: Mapping[str, Sequence[int]] | None = None
+) -> Expected:
+    """Interpret ``design``, given the grants of a run or in index order. Raises what the interpreter raises."""
+    logical = design.interpret(tensors, lowered=False, arbitration=arbitration)
+    lowered = design.interpret(tensors, arbitration=arbitration)
     costs = metrics(design.program).substitute(logical.symbols)
     return Expected(logical, lowered, costs, roofline(design.program, design.hw, logical.symbols))
 
@@ -77,6 +80,8 @@ class Measurement:
             "flops": int(expected.costs.flops),
             "peak_frames": rtl.peak_frames,
             "model_peak_frames": prediction.peak_frames,
+            "arbitration": rtl.arbitration,
+            "same_grants": prediction.arbitration == rtl.arbitration,
             "simulation_seconds": rtl.native.wall_seconds,
             "model_seconds": prediction.wall_seconds,
         }
@@ -109,5 +114,7 @@ def measure(
     rtl = run_rtl(
         design, tensors, build, simulator=simulator, native=simulator == "verilator", progress=progress, waves=waves
     )
+    if design.arbitrates:  # only now is it known in which order its streams were served
+        expected = expect(design, tensors, rtl.arbitration)
     verdict = check(design, rtl, expected.lowered, expected.logical)
     return Measurement(rtl, predict(design.graph, design.hw, constants, trace=trace), expected, verdict)

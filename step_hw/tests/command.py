@@ -10,7 +10,7 @@ from pathlib import Path
 
 from step_hw.cli import main
 
-__all__ = ["COPY", "FORK_JOIN", "T4", "Outcome", "environment", "step_hw", "write"]
+__all__ = ["COPY", "FORK_JOIN", "MERGE", "T4", "Outcome", "environment", "step_hw", "write"]
 
 T4 = ("--hw", "tile.size=4")
 
@@ -44,6 +44,24 @@ def build(n: int = 8, t: int = 4):
     return p
 """
 """``join`` wants a tile of x and the fold of all n tiles: the link to it must hold what passes meanwhile."""
+
+
+MERGE = """
+from step_lang import Program, bf16, fn, ops
+
+
+def build(t: int = 2):
+    with Program("merge_two") as p:
+        streams = []
+        for name, n in (("a", 2), ("b", 4)):
+            x = p.tensor(name, (n * t, t), bf16)
+            streams.append(ops.linear_offchip_load(x, (t, t), shape=(n,), stride=(1,), name=f"load_{name}"))
+        late = ops.map(fn.exp(), streams[0], name="late")
+        merged, _ = ops.eager_merge([late, streams[1]], name="merge")
+        ops.linear_offchip_store(merged, p.tensor("y", (6 * t, t), bf16), name="store_y")
+    return p
+"""
+"""Tiles of two tensors in order of arrival, which is not index order."""
 
 
 @dataclass

@@ -13,7 +13,8 @@ import pytest
 from examples.data import random_tensors
 from step_hw.cli import COMMANDS
 from step_hw.cli.program_file import ProgramFile
-from step_hw.tests.command import T4, environment, step_hw
+from step_hw.tests.command import MERGE, T4, environment, step_hw, write
+from step_lang import interpret
 from step_lang.hwconfig import HardwareConfig
 
 BYTES = 2 * 4 * 16 * 2  # of the copied tensor, rows x cols tiles of 16 bf16
@@ -177,6 +178,22 @@ def test_cosim(copy, tmp_path):
     file = ProgramFile.open(copy)
     stored = np.load(tmp_path / "out/y.npy")
     assert (stored == random_tensors(file.build(), 3)["x"].view(np.uint16)).all()
+
+
+def test_cosim_records_the_order_of_arrival(tmp_path):
+    """From arbitration.json the run is repeated without RTL."""
+    path = write(tmp_path, MERGE)
+    outcome = step_hw("cosim", path, "--hw", "tile.size=2", "-o", tmp_path / "out")
+    assert outcome.code == 0, outcome.err
+    found = json.loads((tmp_path / "out/result.json").read_text())
+    assert found["bit_exact"] is True and found["same_grants"] is True and found["cycles"] == found["model_cycles"]
+    grants = json.loads((tmp_path / "out/arbitration.json").read_text())
+    assert grants == found["arbitration"]
+    order = grants["merge"]
+    assert sorted(order) == [0, 0, 1, 1, 1, 1] != order
+    program = ProgramFile.open(path).build()
+    again = interpret(program, random_tensors(program, 0), arbitration=grants).tensors["y"]
+    assert (np.load(tmp_path / "out/y.npy") == again.view(np.uint16)).all()
 
 
 def test_cosim_of_a_given_tensor(copy, tmp_path):

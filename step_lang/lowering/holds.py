@@ -3,6 +3,9 @@
 A logical tile is one element of a link, its physical tiles are many. Where a stream forks, one branch reduces whole
 tiles (a row maximum) and both join again, the other branch must hold a whole tile meanwhile, which a link of two beats
 cannot. That is so only since lowering, so lowering adds the buffer.
+
+The same where branches meet in a reassemble or eager_merge, which serves one of them whole element by whole element:
+a partition that copies an element to several of them must get rid of the others' tiles meanwhile.
 """
 
 from __future__ import annotations
@@ -44,6 +47,10 @@ def _needs_whole_tile(op: Operator) -> bool:
 
 def _waits(op: Operator, mine: int, my_kinds: frozenset[bool], other: int, other_kinds: frozenset[bool]) -> bool:
     """Whether input ``mine`` of ``op`` must hold tiles while ``other``, of the same origin, is still reduced."""
+    if op.kind in ("reassemble", "eager_merge"):
+        # Chunks of several elements would wait for each other in the logical program as well.
+        data = len(op.inputs) - (op.kind == "reassemble")
+        return op.rank == 0 and mine < data and other < data and False in my_kinds  # type: ignore[attr-defined]
     if op.kind in ("map", "accum") and op.fn.name == "matmul":  # type: ignore[attr-defined]
         # The operator itself reads whole tiles: A is buffered before B moves (map), or both move in different orders.
         return op.kind == "accum" or mine == 1

@@ -40,5 +40,8 @@ REGISTERS: Mapping[str, Mapping[str, int]] = {
     "reshape": {"dim": STOP_WIDTH, "chunk": 32, "inner1": 32, "inner0": 32},
     "repeat": {"n": 32},
     "expand": {"b": STOP_WIDTH},
+    "partition": {"rank": STOP_WIDTH},
+    "reassemble": {"rank": STOP_WIDTH, "hollow": 1},
+    "eager_merge": {"rank": STOP_WIDTH},
 }
 """Registers by unit kind. Kinds that are not here have none; a function may add its own (``scale``: ``constant``)."""

@@ -24,8 +24,9 @@ class Reassemble(Operator):
     kind = "reassemble"
     arbitrates = True
 
-    def __init__(self, streams: Any, selector: Stream, rank: int | None, name: str | None):
+    def __init__(self, streams: Any, selector: Stream, rank: int | None, hollow: bool | None, name: str | None):
         self.rank: Any = rank
+        self.hollow = hollow
         super().__init__([*(streams if isinstance(streams, (list, tuple)) else [streams]), selector], name)
 
     @property
@@ -45,6 +46,7 @@ class Reassemble(Operator):
             if stream.rank != self.rank:
                 raise ShapeMismatch(f"rank of '{stream.name}': {stream.rank} vs {self.rank}, the chunks' rank",
                                     operator=self, fix="a rank-a stream of chunks has a + 1 dimensions")
+        self.hollow = self.rank == 0 if self.hollow is None else bool(self.hollow)
         inner = common_inner(self, self.streams, (self.kind, self.name))
         group = self.program.fresh_ragged((self.kind, self.selector.name))
         return [(common_type(self, self.streams), (*self.selector.shape, group, *inner))]
@@ -64,7 +66,7 @@ class Reassemble(Operator):
         for k, (s, empty) in enumerate(zip(selector.stop.tolist(), selector.empty.tolist())):
             due = [] if empty else np.flatnonzero(next(rows)).tolist()
             if not due:
-                if self.rank and not empty:
+                if not self.hollow and not empty:
                     raise StreamProtocolError(
                         f"selector beat {k} on '{self.selector.name}': no bit set vs at least one, whose chunk of rank "
                         f"{self.rank} closes the group", operator=self, fix="drop such groups before (partition)")
@@ -130,7 +132,7 @@ class Reassemble(Operator):
         return f"rank {self.rank} from {len(self.streams)}"
 
 
-def reassemble(streams: Sequence[Stream], selector: Stream, rank: int | None = None, *,
+def reassemble(streams: Sequence[Stream], selector: Stream, rank: int | None = None, *, hollow: bool | None = None,
                name: str | None = None) -> Stream:
     """For each selector, collect one chunk (a rank-a tensor) from every input whose bit is set, whole chunks in the
     order in which they arrive, as one group: the last element of its last chunk carries ``a + 1 + s``, s the selector's
@@ -141,11 +143,13 @@ def reassemble(streams: Sequence[Stream], selector: Stream, rank: int | None = N
     streams : of one type and of shapes ``[D^i, D_{a-1}..D_0]``.
     selector : any rank; one bit for each stream.
     rank : a, the streams' rank; given, it is checked.
+    hollow : whether a selector without a bit leaves a bare stop, which says that the group is empty; None: where a = 0.
+        Where a >= 1 that stop does not say which dimension is 0; lowering, which adds static dimensions, knows.
 
     Output ``[selector's dims, D_sel, D_{a-1}..D_0]``, D_sel ragged (`Stream.assume` replaces it by what is known). No
-    bit set leaves a bare ``S_{a+1+s}`` when a = 0 and is a `StreamProtocolError` when a >= 1. The output is done when
-    the selector is; a chunk left then is an error. Order of arrival: see `step_lang.arbitration`.
+    bit set leaves a bare ``S_{a+1+s}`` when a = 0 and is a `StreamProtocolError` when a >= 1 (see ``hollow``). The
+    output is done when the selector is; a chunk left then is an error. Order of arrival: see `step_lang.arbitration`.
 
     Raises `ShapeMismatch`, `TypeMismatch`; at run time `MisalignedStreams`, `BadParameter`, `ArbitrationError`.
     """
-    return Reassemble(streams, selector, rank, name).output
+    return Reassemble(streams, selector, rank, hollow, name).output

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from examples import matmul, softmax, swiglu
-from step_lang import Program, Tile, bf16, fn, fp32, int8, int32, ops, ragged, scalar, u32
+from step_lang import Program, Selector, Tile, bf16, fn, fp32, int8, int32, ops, ragged, scalar, u32
 from step_lang.errors import (
     BadParameter,
     ShapeMismatch,
@@ -382,3 +382,49 @@ def test_initial_state_that_differs_from_tile_to_tile():
         unused(ops.accum(fn.add(), x, rank=1, init=np.ones((2, 2)), name="sum"))
     with pytest.raises(BadParameter, match=r"accum 'sum'.*init: an array.*fix"):
         lower(x.program, 2)
+
+
+# Routing
+
+
+def routed(rows, cols, rank, **more):
+    """Rows of tiles to three experts and back, and merged in order."""
+    with Program("p") as p:
+        x = ops.input_stream("x", Tile(rows, cols, bf16), (5, *(ragged(f"d{k}") for k in range(rank))))
+        selector = ops.input_stream("selector", Selector(3), (5,))
+        parts = ops.partition(x, selector, rank=rank)
+        results = [ops.map(fn.scale(float(k)), part) for k, part in enumerate(parts)]
+        data, names = ops.eager_merge(results, name="merge")
+        unused(ops.reassemble(results, selector, rank, name="gather"), data, names)
+    return p
+
+
+SELECTORS = {0: [{0}, {0, 2}, set(), {1, 2}, {0, 1, 2}], 1: [{0}, {0, 2}, {1}, {1, 2}, {0, 1, 2}]}
+TRACES = {0: {"gather": [0, 2, 0, 2, 1, 1, 2, 0], "merge": [0, 2, 1, 2, 0, 1, 2, 0]},
+          1: {"gather": [0, 2, 0, 1, 2, 1, 1, 2, 0], "merge": [0, 2, 1, 1, 2, 0, 1, 2, 0]}}
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rows, cols", [(4, 6), (2, 1), (1, 1)])
+def test_routing(rows, cols, rank):
+    """Selectors without a bit too, chunks without an element too; with one trace for both programs."""
+    nested = [0] * 5 if rank == 0 else [[0, 0], [0], [], [0, 0, 0], []]
+    inputs = {"x": tiles(nested, rows, cols), "selector": SELECTORS[rank]}
+    for arbitration in (None, TRACES[rank]):
+        assert_lowered_equals(routed(rows, cols, rank), 2, inputs=inputs, arbitration=arbitration)
+
+
+def test_elements_that_meet_again_are_held():
+    """Where an element is one beat it needs no buffer, nor where chunks of elements wait in the program itself."""
+    def held(program):
+        return [op.name for op in lower(program, 2).program.operators if op.kind == "bufferize"]
+
+    assert len(held(routed(4, 6, 0))) == 3
+    assert held(routed(1, 1, 0)) == held(routed(4, 6, 1)) == []
+
+
+def test_streams_of_other_origin_are_not_held():
+    with Program("p") as p:
+        streams = [ops.input_stream(f"x{k}", Tile(4, 4, bf16), (3,)) for k in range(2)]
+        unused(ops.eager_merge(streams)[0])
+    assert all(op.kind != "bufferize" for op in lower(p, 2).program.operators)

@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from examples import matmul, softmax, swiglu
-from step_lang import Program, Tile, bf16, bool_, fn, fp32, int8, ops, ragged, scalar, u32
+from step_lang import Program, Selector, Tile, bf16, bool_, fn, fp32, int8, ops, ragged, scalar, u32
 from step_lang.errors import ConfigError, HardwareTooSmall, ProgramError, TypeMismatch, UnknownFunction
 from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import lower
@@ -157,6 +157,42 @@ def test_input_streams():
     assert b.config["regular"] == 0 and b.config["limit"] == 3
     assert b.params["tokens"] == [2, 3, 3, 0x30]    # stops of the physical stream, then done
     assert graph.tensors["b"].is_input and graph.tensors["b"].grid == (3, 1)
+
+
+def test_registers_of_routing():
+    with Program("p") as p:
+        x = ops.linear_offchip_load(p.tensor("x", (8, 8), bf16), (8, 4), shape=(2,), name="load_x")
+        selector = ops.input_stream("selector", Selector(70), (2,))
+        parts = ops.partition(x, selector, rank=0, num_consumers=2, name="route")
+        data, names = ops.eager_merge(parts, name="merge")
+        again = ops.partition(data, names, rank=0, name="again")
+        stored(p, ops.reassemble(again, selector, name="gather"), 16, 8)
+    graph = graph_of(p, inputs={"selector": [{0}, {1}]})
+    assert graph.unit("route").config == {"rank": 2}
+    assert graph.unit("merge").config == {"rank": 2} and graph.unit("merge").params == {"selector": True}
+    assert graph.unit("gather").config == {"rank": 2, "hollow": 1}
+    assert graph.unit("selector").params["values"] == [1, 2]
+    assert graph.link("merge_selector").payload.data_bits == 2
+    assert graph.tensors["selector"].element_bytes == 16
+
+
+def test_selectors_that_nobody_reads_have_no_port():
+    with Program("p") as p:
+        x = [ops.linear_offchip_load(p.tensor(n, (4, 4), bf16), (4, 4), name=f"load_{n}") for n in "ab"]
+        stored(p, ops.eager_merge(x, name="merge")[0], 8, 4)
+    unit = graph_of(p).unit("merge")
+    assert unit.params == {"selector": False} and len(unit.outputs) == 1
+
+
+def test_routed_buffers_have_no_hardware():
+    with Program("p") as p:
+        x = ops.linear_offchip_load(p.tensor("x", (8, 8), bf16), (2, 4), shape=(4, 2))
+        buffers = ops.bufferize(x, 1, name="buffers")
+        selector = ops.input_stream("selector", Selector(2), (4,))
+        for k, part in enumerate(ops.partition(buffers, selector, rank=0, name="route")):
+            ops.linear_offchip_store(ops.streamify(part, repeat=1, name=f"read{k}"), p.tensor(f"y{k}", (8, 8), bf16))
+    with pytest.raises(UnknownFunction, match="buffers that come from partition 'route' vs from one bufferize"):
+        graph_of(p)
 
 
 def test_compute_bandwidth_buys_rows():

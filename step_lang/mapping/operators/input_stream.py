@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from step_lang.dims import is_static
 from step_lang.errors import HardwareTooSmall
+from step_lang.tokens import Data
+from step_lang.types import Selector, Type, scalar, u32
 
 from ..builder import Builder
 from ..registers import AFFINE_LOOPS
@@ -17,8 +21,18 @@ DONE_TOKEN = 1 << 5 | 1 << 4
 """Token memory entry of done: stop in bits 0..3, empty 4, done 5."""
 
 
+def control_values(data: Data, type_: Type) -> list[int] | None:
+    """What the elements say to units that they steer: the bits of a selector, an address or count; None for data."""
+    if isinstance(type_, Selector):
+        return [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in np.asarray(data)]
+    if type_ == scalar(u32):
+        return [int(value) for value in np.asarray(data).reshape(-1)]
+    return None
+
+
 def build(builder: Builder, op) -> None:
     stream, hw = op.output, builder.hw
+    given = builder.inputs.get(op.name)
     shape = stream.shape
     regular = all(is_static(dim) for dim in shape) and len(shape) <= AFFINE_LOOPS
     tokens: list[int] = []
@@ -26,7 +40,6 @@ def build(builder: Builder, op) -> None:
         count = math.prod(shape)
     else:
         # The tokens are the run's: those given, or, for a netlist without data, room for as many as the memory holds.
-        given = builder.inputs.get(op.name)
         count = hw.input_tokens if given is None else given.elements
         if given is not None:
             tokens = [int(s) | int(e) << 4 for s, e in zip(given.stop, given.empty)]
@@ -39,6 +52,7 @@ def build(builder: Builder, op) -> None:
     unit = builder.unit("input", op.name, op, {
         "element_bytes": place.element_bytes, "window": hw.load_window, "port": len(builder.read_ports), "ref": False,
         "memory": hw.memory, "token_memory": hw.input_tokens, "tokens": tokens,
+        "values": None if given is None else control_values(given.data, stream.type),
     }, {**view_registers(op, place, *view, limit=count), "regular": int(regular)})
     builder.read_ports.append((place.element_bytes, hw.load_window))
     builder.connect(unit, [], op.outputs)

@@ -11,12 +11,15 @@ from .bufferize import readers
 
 KIND = "streamify"
 
+_ROUTERS = ("partition", "reassemble", "eager_merge")
+"""How many read a buffer, and of which scratchpad it is, would depend on selectors."""
+
 
 def _bufferize_of(op: Operator) -> Operator:
     """Where the references come from."""
     producer = op.inputs[0].producer
     while producer.kind != "bufferize":
-        if not producer.inputs:
+        if not producer.inputs or producer.kind in _ROUTERS:
             raise UnknownFunction(f"buffers that come from {producer.kind} '{producer.name}' vs from one bufferize",
                                   operator=op)
         producer = producer.inputs[0].producer

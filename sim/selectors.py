@@ -1,0 +1,49 @@
+"""How a link's control value says a selector of up to 128 bits.
+
+A selector of at most ``BITS`` bits is its value. A wider one lies on the heap, ``BITS`` bits a word, lowest first, and
+the value is the offset of its first word; units that make or feed selectors put all they can make there when they are
+packed.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .compiled import compiled
+
+if TYPE_CHECKING:
+    from .engine import Packing
+
+__all__ = ["BITS", "pack_selectors", "selected", "selects_beyond"]
+
+BITS = 62
+"""Bits in an int64 without its sign."""
+
+
+def pack_selectors(build: "Packing", selectors: Iterable[int], width: int) -> list[int]:
+    """Control values that say ``selectors`` (their bits as ints) on a link of ``width`` bits."""
+    found = list(selectors)
+    if width <= BITS:
+        return found
+    words = -(-width // BITS)
+    table = [bits >> BITS * i & (1 << BITS) - 1 for bits in found for i in range(words)]
+    first = build.reserve(len(table), np.asarray(table, dtype=np.int64))
+    return [first + words * i for i in range(len(found))]
+
+
+@compiled
+def selected(net, value, width, k):
+    """Is bit ``k`` set in the selector that ``value`` says on a link of ``width`` bits?"""
+    if width <= BITS:
+        return (value >> k) & 1 == 1
+    return (net.heap[value + k // BITS] >> (k % BITS)) & 1 == 1
+
+
+@compiled
+def selects_beyond(net, value, width, n):
+    """Is any bit from ``n`` up set?"""
+    for k in range(n, width):
+        if selected(net, value, width, k):
+            return True
+    return False

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .build import Build
-from .errors import BuildError, SimulationFailed, SimulationTimeout
+from .errors import BuildError, SimulationFailed, SimulationTimeout, SimulatorError
 from .process import run_group
 
 __all__ = ["CocotbRun", "TestOutcome", "default_seed", "run_cocotb"]
@@ -46,6 +46,13 @@ def default_seed() -> int:
 def _environment(build: Build, module: str, seed: int, results: Path, extra: Mapping[str, str]) -> dict[str, str]:
     import cocotb.simulator
     import find_libpython
+
+    library = find_libpython.find_libpython()
+    if library is None:
+        raise SimulatorError(
+            "cocotb needs Python's shared library, which this Python does not have",
+            fix=f"sudo apt-get install libpython3.{sys.version_info.minor}",
+        )
     from cocotb_tools import config
 
     entry = f"{Path(cocotb.simulator.__file__).resolve()},initialize"
@@ -59,7 +66,7 @@ def _environment(build: Build, module: str, seed: int, results: Path, extra: Map
         "TOPLEVEL_LANG": "verilog",
         "PYGPI_PYTHON_BIN": sys.executable,
         "PYTHONPATH": os.pathsep.join([os.getcwd(), *filter(None, sys.path)]),
-        "GPI_USERS": f"{find_libpython.find_libpython()};{entry}",
+        "GPI_USERS": f"{library};{entry}",
         "PATH": environment.get("PATH", "") + os.pathsep + str(config.libs_dir),
         # The loop of vpi_main.cpp does not queue deposits; cocotb shall apply writes itself, in the read-write phase.
         "COCOTB_TRUST_INERTIAL_WRITES": "0",

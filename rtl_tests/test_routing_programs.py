@@ -146,7 +146,7 @@ def test_selector_with_a_bit_too_many_is_told_by_rtl_and_model():
     design = Design(p, HW, {"selector": [{0}, {3}]})
     with pytest.raises(RtlError, match=r"unit 'route' \(route .*\) raised SELECTOR by cycle \d+; fix: name only"):
         run_rtl(design, random_tensors(p, 0), build_rtl(design))
-    with pytest.raises(RtlError, match=r"unit 'route' \(.*\) raises error code 8"):
+    with pytest.raises(RtlError, match=r"unit 'route' \(.*\) raises SELECTOR in cycle"):
         predict(design.graph, design.hw)
 
 

@@ -83,6 +83,7 @@ class ProgramFile:
         sys.modules[spec.name] = module
         beside = str(self.path.parent.resolve())
         sys.path.append(beside)  # last: a file beside it that is called copy.py must not hide Python's own
+        writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # no __pycache__ in the user's folder
         try:
             spec.loader.exec_module(module)
         except StepError:
@@ -95,6 +96,7 @@ class ProgramFile:
                 f"{self.path.name} does not import: {type(error).__name__}: {error}", source=_line_in(error, self.path)
             ) from error
         finally:
+            sys.dont_write_bytecode = writes_bytecode
             sys.path.remove(beside)
         return module
 

@@ -5,12 +5,14 @@ the cache directory under a hash of all model sources, so that Numba's compiled 
 no source has changed.
 """
 
+import ast
 import hashlib
 import importlib
 import importlib.util
 import os
 import pkgutil
 import sys
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -23,6 +25,9 @@ import numpy as np
 from numba import njit
 from sim.network import AVAIL, COUNT, DEPTH, SPACE
 {imports}
+
+KINDS = {kinds}
+
 
 @njit(cache=True)
 def run(kind, par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycles, sinks):
@@ -89,35 +94,57 @@ def _source_hash() -> str:
     return digest.hexdigest()[:16]
 
 
-_HASH = _source_hash()
-"""Taken when this module is imported, together with the step functions: a process that lives while somebody edits the
-sources must not file its old engine under the new hash."""
+_NAME = f"step_hw_engine_{_source_hash()}"
+"""Its hash is taken when this module is imported, together with the step functions: a process that lives while somebody
+edits the sources must not file its old engine under the new hash."""
 
 _ENGINES: dict[str, ModuleType] = {}
 
 
-def engine():
-    """The compiled ``run`` function for the present unit kinds."""
-    name = f"step_hw_engine_{_HASH}"
+def engine(kinds: Iterable[str] = ()) -> ModuleType:
+    """The compiled engine for units of ``kinds`` (none: of every kind): ``run``, and ``KINDS`` in the order of its cases.
+
+    Compiling takes a second or so a kind. So the first program ever gets an engine of just its own kinds; the first one
+    that needs more gets the engine of all kinds, which then serves everything.
+    """
+    modules = unit_modules()
+    wanted = set(kinds) or set(modules)
+    directory = cache_directory() / "engine"
+    known = {path.stem: _kinds_of(path) for path in sorted(directory.glob(f"{_NAME}_*.py"))}
+    known |= {name: module.KINDS for name, module in _ENGINES.items()}
+    serving = [name for name, has in known.items() if wanted <= set(has)]
+    if serving:
+        # One that is loaded, else the smallest.
+        name = min(serving, key=lambda name: (name not in _ENGINES, len(known[name]), name))
+        chosen = known[name]
+    else:
+        chosen = tuple(kind for kind in modules if not known and kind in wanted) or tuple(modules)
+        name = f"{_NAME}_{hashlib.sha256(repr(chosen).encode()).hexdigest()[:8]}"
     if name not in _ENGINES:
-        modules = unit_modules()
-        imports = "\n".join(f"from {m.__name__} import step as step_{kind}" for kind, m in modules.items())
-        cases = "\n".join(
-            f"            {'if' if i == 0 else 'elif'} k == {i}:\n"
-            f"                status = step_{kind}(u, par[u], st[u], ins[u], outs[u], net)"
-            for i, kind in enumerate(modules))
-        text = _TEMPLATE.format(imports=imports, cases=cases)
-        directory = cache_directory() / "engine"
-        directory.mkdir(parents=True, exist_ok=True)
-        path = directory / f"{name}.py"
-        if not path.exists():
-            partial = path.with_suffix(f".{os.getpid()}.part")
-            partial.write_text(text)
-            partial.replace(path)  # atomic: a half-written engine is never imported
-        spec = importlib.util.spec_from_file_location(name, path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        _ENGINES[name] = module
-    return _ENGINES[name].run
+        _ENGINES[name] = _load(name, directory, {kind: modules[kind] for kind in chosen})
+    return _ENGINES[name]
+
+
+def _kinds_of(path: Path) -> tuple[str, ...]:
+    line = next(line for line in path.read_text().splitlines() if line.startswith("KINDS = "))
+    return ast.literal_eval(line.removeprefix("KINDS = "))
+
+
+def _load(name: str, directory: Path, modules: Mapping[str, ModuleType]) -> ModuleType:
+    imports = "\n".join(f"from {m.__name__} import step as step_{kind}" for kind, m in modules.items())
+    cases = "\n".join(
+        f"            {'if' if i == 0 else 'elif'} k == {i}:\n"
+        f"                status = step_{kind}(u, par[u], st[u], ins[u], outs[u], net)"
+        for i, kind in enumerate(modules))
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{name}.py"
+    if not path.exists():
+        partial = path.with_suffix(f".{os.getpid()}.part")
+        partial.write_text(_TEMPLATE.format(imports=imports, cases=cases, kinds=repr(tuple(modules))))
+        partial.replace(path)  # atomic: a half-written engine is never imported
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -80,7 +80,8 @@ def run_graph(graph, hw, calibration: dict | None = None, *, trace: bool = False
     are fed in order as space allows; links without a destination are drained every cycle.
     """
     modules = unit_modules()
-    kinds = {kind: i for i, kind in enumerate(modules)}
+    compiled = engine(unit.kind for unit in graph.units)
+    kinds = {kind: i for i, kind in enumerate(compiled.KINDS)}
     n = len(graph.units)
     build = Packing(np.zeros((n, PARAMETERS), dtype=np.int64), hw, dict(calibration or {}))
     kind = np.zeros(n, dtype=np.int64)
@@ -102,7 +103,7 @@ def run_graph(graph, hw, calibration: dict | None = None, *, trace: bool = False
     stat = np.zeros((n, len(STATUSES)), dtype=np.int64)
     sinks = np.array([u.index for u in graph.units if u.is_sink], dtype=np.int64)
     last_status = np.zeros(n, dtype=np.int64)
-    code = engine()(kind, build.par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycles, sinks)
+    code = compiled.run(kind, build.par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycles, sinks)
     filled, granted = int(net.misc[1]), int(net.misc[5])
     if granted > len(net.grants):
         raise ProgramError(f"grants of operators that arbitrate: {granted} vs {len(net.grants)} that a run can record",

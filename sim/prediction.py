@@ -132,8 +132,9 @@ def predict(
     )
 
 
-def warm_up() -> float:
-    """Compile the engine, or load it compiled, so that the next run takes its own time only; seconds it took."""
+def warm_up(graph: UnitGraph | None = None) -> float:
+    """Compile the engine for ``graph`` (default: for units of every kind), or load it compiled, so that the next run
+    takes its own time only; seconds it took."""
     began = time.perf_counter()
-    run_graph(UnitGraph([], []), HardwareConfig(), max_cycles=1)
+    run_graph(graph or UnitGraph([], []), HardwareConfig(), max_cycles=1)
     return time.perf_counter() - began

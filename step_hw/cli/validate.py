@@ -142,10 +142,9 @@ def _case(file: ProgramFile, hw: Any, point: dict[str, Any], seed: int) -> _Case
 def _load_model(case: _Case, constants: Mapping[str, int]) -> float:
     """Compile the model's engine, or load it compiled, and run it once, so that rows have the model's own time; the
     seconds it took."""
-    from sim.prediction import predict, warm_up
+    from sim.prediction import predict
 
     began = time.perf_counter()
-    warm_up()
     with suppress(StepError):  # a program that ends badly says so in its row, with its parameters
         predict(case.design.graph, case.design.hw, constants)
     return time.perf_counter() - began

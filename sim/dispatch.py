@@ -102,7 +102,7 @@ _ENGINES: dict[str, ModuleType] = {}
 
 
 def engine(kinds: Iterable[str] = ()) -> ModuleType:
-    """The compiled engine for units of ``kinds`` (none: of every kind): ``run``, and ``KINDS`` in the order of its cases.
+    """The compiled engine for units of ``kinds`` (none: of every kind): ``run``, and ``KINDS`` in the order of cases.
 
     Compiling takes a second or so a kind. So the first program ever gets an engine of just its own kinds; the first one
     that needs more gets the engine of all kinds, which then serves everything.

@@ -1,6 +1,7 @@
 """What the models of the compute units share; twin of ``step_hw/compute.py``."""
 
 
+from step_lang.errorcodes import ErrorCode
 from step_lang.timing import compute_timing, contribution_stages, rows_operand
 
 from ..compiled import compiled
@@ -18,7 +19,8 @@ STEP = 1
 # What ``front`` returns instead of a token.
 FRONT_STARVED, FRONT_MISALIGNED = -1, -2
 
-MISALIGNED, STOP_RANGE, EXHAUSTED, SHAPE = 1, 2, 4, 5
+MISALIGNED, STOP_RANGE = ErrorCode.MISALIGNED, ErrorCode.STOP_RANGE
+EXHAUSTED, SHAPE = ErrorCode.EXHAUSTED, ErrorCode.SHAPE
 
 # A token in a pipeline: 0 for a bubble, else 1 + (token << 1 | last step).
 LAST_STEP = 1

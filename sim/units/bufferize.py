@@ -1,5 +1,7 @@
 """Model of ``step_hw/units/bufferize.py``."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..network import (
     BLOCKED,
@@ -35,7 +37,7 @@ KIND = "bufferize"
 BASE, RANK, USES = 0, 1, 2
 OPEN, HELD, COUNT, PAGE, HOLLOW = 0, 1, 2, 3, 4
 
-EXHAUSTED, SHAPE, PROTOCOL = 4, 5, 6  # step_hw.unit.ErrorCode
+EXHAUSTED, SHAPE, PROTOCOL = ErrorCode.EXHAUSTED, ErrorCode.SHAPE, ErrorCode.PROTOCOL
 
 
 def pack(unit, graph, build):

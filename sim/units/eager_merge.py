@@ -1,5 +1,7 @@
 """Model of ``step_hw/units/eager_merge.py``."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..network import (
     BLOCKED,
@@ -25,7 +27,7 @@ ARBITRATES = True
 
 RANK, N, NAMES, TABLE = 0, 1, 2, 3
 TAKEN, NAMED = OWN, OWN + 1
-STOP_RANGE, PROTOCOL = 2, 6  # step_hw.unit.ErrorCode
+STOP_RANGE, PROTOCOL = ErrorCode.STOP_RANGE, ErrorCode.PROTOCOL
 
 
 def pack(unit, graph, build):

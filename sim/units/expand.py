@@ -1,5 +1,7 @@
 """Model of ``step_hw/units/expand.py``."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..network import (
     BLOCKED,
@@ -20,7 +22,7 @@ from ..network import (
 KIND = "expand"
 
 B = 0
-MISALIGNED = 1
+MISALIGNED = ErrorCode.MISALIGNED
 
 
 def pack(unit, graph, build):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..memory import (
     ARRIVES,
@@ -66,8 +68,7 @@ PHASE, TAKEN, HEAD, TAIL, LEVEL, SHOWN, SHOWN_TOKEN, SHOWN_VALUE, LISTED, ELEMEN
 VIEW, ENDING, OVER = 0, 1, 2
 BY_ADDRESS = 2
 
-ADDRESS_RANGE = 3
-"""``step_hw.unit.ErrorCode.ADDRESS_RANGE``"""
+ADDRESS_RANGE = ErrorCode.ADDRESS_RANGE
 
 
 def pack(unit, graph, build):

@@ -1,5 +1,7 @@
 """Model of ``step_hw/units/partition.py``."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..network import (
     BLOCKED,
@@ -22,7 +24,7 @@ KIND = "partition"
 
 RANK, N, WIDTH = 0, 1, 2
 INSIDE, TAKEN = 0, 1  # TAKEN: a word for each 32 outputs
-MISALIGNED, PROTOCOL, SELECTOR = 1, 6, 8  # step_hw.unit.ErrorCode
+MISALIGNED, PROTOCOL, SELECTOR = ErrorCode.MISALIGNED, ErrorCode.PROTOCOL, ErrorCode.SELECTOR
 
 
 def pack(unit, graph, build):

@@ -1,5 +1,7 @@
 """Model of ``step_hw/units/promote.py``."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..network import (
     BLOCKED,
@@ -20,7 +22,7 @@ KIND = "promote"
 
 RANK = 0
 FULL, HELD, VALUE = 0, 1, 2
-STOP_RANGE = 2
+STOP_RANGE = ErrorCode.STOP_RANGE
 
 
 def pack(unit, graph, build):

@@ -1,5 +1,7 @@
 """Model of ``step_hw/units/reassemble.py``."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..network import (
     BLOCKED,
@@ -24,7 +26,8 @@ ARBITRATES = True
 
 RANK, HOLLOW, N, WIDTH = 0, 1, 2, 3
 SENT, SERVED = OWN, OWN + 1  # SERVED: a word for each 32 inputs
-MISALIGNED, STOP_RANGE, PROTOCOL, SELECTOR = 1, 2, 6, 8  # step_hw.unit.ErrorCode
+MISALIGNED, STOP_RANGE = ErrorCode.MISALIGNED, ErrorCode.STOP_RANGE
+PROTOCOL, SELECTOR = ErrorCode.PROTOCOL, ErrorCode.SELECTOR
 
 
 def pack(unit, graph, build):

@@ -1,5 +1,7 @@
 """Model of ``step_hw/units/repeat.py``."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..network import (
     BLOCKED,
@@ -21,7 +23,7 @@ KIND = "repeat"
 
 N = 0
 MADE = 0
-STOP_RANGE = 2
+STOP_RANGE = ErrorCode.STOP_RANGE
 
 
 def pack(unit, graph, build):

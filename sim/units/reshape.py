@@ -1,5 +1,7 @@
 """Model of ``step_hw/units/reshape.py``."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..network import (
     BLOCKED,
@@ -22,7 +24,7 @@ KIND = "reshape"
 
 DIM, CHUNK, INNER1, INNER0, PADDED, PAD_ROWS, OUTPUTS = 0, 1, 2, 3, 4, 5, 6
 PLACE, TAIL, END, AT1, AT0, TAKEN = 0, 1, 2, 3, 4, 5
-STOP_RANGE, SHAPE, PROTOCOL = 2, 5, 6
+STOP_RANGE, SHAPE, PROTOCOL = ErrorCode.STOP_RANGE, ErrorCode.SHAPE, ErrorCode.PROTOCOL
 
 
 def pack(unit, graph, build):

@@ -1,5 +1,7 @@
 """Model of ``step_hw/units/store.py``."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..memory import (
     BASE,
@@ -35,8 +37,7 @@ FINISHED, POSITION = 0, 1
 FULL, ENDED, TAKEN, DRAINED = range(POSITION + POSITION_END, POSITION + POSITION_END + 4)
 OVERHEAD = ELEMENTS_END
 
-ADDRESS_RANGE, OVERFLOW = 3, 7
-"""``step_hw.unit.ErrorCode``"""
+ADDRESS_RANGE, OVERFLOW = ErrorCode.ADDRESS_RANGE, ErrorCode.OVERFLOW
 
 
 def pack(unit, graph, build):

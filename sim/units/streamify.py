@@ -4,6 +4,8 @@ Registers live in the reader's record of its scratchpad (`sim.units.scratchpad`)
 be seen by the arbitration of the read port, whichever unit is stepped first.
 """
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..network import (
     BLOCKED,
@@ -50,7 +52,7 @@ AT, START = 24, 28
 # Decision of this cycle, made by `_decide`.
 WANTS, READS, LAST, STOP, ENDS_USE, INDEX, DONE_ = 32, 33, 34, 35, 36, 37, 38
 
-MISALIGNED, STOP_RANGE, ADDRESS_RANGE = 1, 2, 3  # step_hw.unit.ErrorCode
+MISALIGNED, STOP_RANGE, ADDRESS_RANGE = ErrorCode.MISALIGNED, ErrorCode.STOP_RANGE, ErrorCode.ADDRESS_RANGE
 
 
 def pack(unit, graph, build):

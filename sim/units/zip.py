@@ -1,5 +1,7 @@
 """Model of ``step_hw/units/zip.py``."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ..compiled import compiled
 from ..network import (
     BLOCKED,
@@ -17,7 +19,7 @@ from ..network import (
 KIND = "zip"
 
 N, TALLEST, FIRST = 0, 1, 2
-MISALIGNED, SHAPE = 1, 5
+MISALIGNED, SHAPE = ErrorCode.MISALIGNED, ErrorCode.SHAPE
 
 
 def pack(unit, graph, build):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from step_lang.dims import is_static
 from step_lang.errors import ConfigError, HardwareTooSmall, ProgramError, TypeMismatch
 from step_lang.hwconfig import HardwareConfig
 from step_lang.operator import Operator
@@ -17,11 +18,21 @@ from step_lang.unitgraph import LinkSpec, Payload, TensorPlacement, UnitGraph, U
 
 from .registers import REGISTERS, STOP_WIDTH
 
-__all__ = ["Builder", "element_bytes", "payload_of"]
+__all__ = ["Builder", "element_bytes", "hardware_type", "payload_of"]
+
+
+def hardware_type(type_: Type, hw: HardwareConfig) -> Type:
+    """``type_`` as wires are built for it: a physical tile of dynamic rows has room for T, and says how many it has."""
+    if isinstance(type_, Tuple):
+        return Tuple(tuple(hardware_type(member, hw) for member in type_.members))
+    if isinstance(type_, Tile) and not is_static(type_.rows):
+        return Tile(hw.tile, type_.cols, type_.dtype)
+    return type_
 
 
 def payload_of(type_: Type, hw: HardwareConfig) -> Payload:
-    """What a link carries for elements of ``type_``."""
+    """What a link carries for elements of ``type_``; the payload's type is the `hardware_type`."""
+    type_ = hardware_type(type_, hw)
     if isinstance(type_, Tile):
         return Payload(int(type_.rows) * int(type_.cols) * type_.dtype.bits, int(type_.rows), type_)
     if isinstance(type_, Selector):

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import sympy
 
-from step_lang import fn
+from step_lang import Program, fn, interpret, ops
 from step_lang import numerics as num
 from step_lang.dims import dynamic, ragged
-from step_lang.errors import BadParameter, TypeMismatch, UnknownFunction
+from step_lang.errors import BadParameter, StreamProtocolError, TypeMismatch, UnknownFunction
 from step_lang.numerics import Numerics
 from step_lang.types import DTYPES, Selector, Tile, bf16, bool_, fp16, fp32, int8, int32, u32
 
@@ -33,7 +33,7 @@ def test_names():
     assert fn.names() == sorted([
         "add", "address_range", "affine_addresses", "append_row", "cast", "concat_cols", "concat_rows", "counter",
         "div", "exp", "gelu", "matmul", "max", "mul", "reciprocal", "row_max", "row_sum", "rsqrt", "scale",
-        "set_offset", "sigmoid", "silu", "split_rows", "sub",
+        "selector_index", "set_offset", "sigmoid", "silu", "split_rows", "sub",
     ])
     for name in fn.names():
         assert issubclass(getattr(fn, name), fn.Function) and getattr(fn, name).name == name
@@ -299,3 +299,32 @@ def test_concat_dynamic_types():
     assert isinstance(fn.concat_rows().state_type(Tile(1, 8, bf16)).rows, sympy.Symbol)
     with pytest.raises(TypeMismatch, match="concat_rows cols: 8 vs 4"):
         fn.concat_rows().result_type(Tile(2, 8, bf16), Tile(2, 4, bf16))
+
+
+# Selectors
+
+
+def test_selector_index():
+    f = fn.selector_index()
+    bits = np.zeros((3, 100), dtype=bool)
+    bits[[0, 1, 2], [99, 0, 64]] = True
+    assert f.result_type(Selector(100)) == Tile(1, 1, u32) and f.flops(Selector(100)) == 0
+    assert same(f.apply(NUM, bits), np.array([99, 0, 64], dtype=np.uint32).reshape(3, 1, 1))
+    with pytest.raises(TypeMismatch, match=r"selector_index of Tile\(1, 1, u32\) vs a Selector"):
+        f.result_type(Tile(1, 1, u32))
+    bits[1, [5, 6]] = True
+    with pytest.raises(StreamProtocolError, match=r"selector \{0, 5, 6\} of element 1 vs one set bit; fix: "):
+        f.apply(NUM, bits)
+    bits[1] = False
+    with pytest.raises(StreamProtocolError, match=r"selector \{\} of element 1"):
+        f.apply(NUM, bits)
+
+
+def test_selector_index_in_a_program():
+    with Program("p") as program:
+        selector = ops.input_stream("selector", Selector(4), (3,))
+        out = ops.map(fn.selector_index(), selector, name="index")
+        ops.linear_offchip_store(out, program.tensor("y", (3, 1), u32))
+    assert interpret(program, {}, {"selector": [{2}, {0}, {3}]}).tensors["y"].ravel().tolist() == [2, 0, 3]
+    with pytest.raises(StreamProtocolError, match=r"'index'.*selector \{1, 3\} of element 1"):
+        interpret(program, {}, {"selector": [{2}, {1, 3}, {3}]})

@@ -11,6 +11,7 @@ from step_lang import Program, fn, interpret, ops
 from step_lang import numerics as num
 from step_lang.dims import dynamic, ragged
 from step_lang.errors import BadParameter, StreamProtocolError, TypeMismatch, UnknownFunction
+from step_lang.lowering import lower
 from step_lang.numerics import Numerics
 from step_lang.types import DTYPES, Selector, Tile, bf16, bool_, fp16, fp32, int8, int32, u32
 
@@ -325,6 +326,7 @@ def test_selector_index_in_a_program():
         selector = ops.input_stream("selector", Selector(4), (3,))
         out = ops.map(fn.selector_index(), selector, name="index")
         ops.linear_offchip_store(out, program.tensor("y", (3, 1), u32))
-    assert interpret(program, {}, {"selector": [{2}, {0}, {3}]}).tensors["y"].ravel().tolist() == [2, 0, 3]
+    for each in (program, lower(program, 2).program):
+        assert interpret(each, {}, {"selector": [{2}, {0}, {3}]}).tensors["y"].ravel().tolist() == [2, 0, 3]
     with pytest.raises(StreamProtocolError, match=r"'index'.*selector \{1, 3\} of element 1"):
         interpret(program, {}, {"selector": [{2}, {1, 3}, {3}]})

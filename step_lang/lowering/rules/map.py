@@ -5,6 +5,7 @@ from __future__ import annotations
 from step_lang import ops
 from step_lang.errors import UnknownFunction
 from step_lang.stream import Stream
+from step_lang.types import Tile
 
 from ..context import Lowering
 from ..layout import Order, Tiled
@@ -27,6 +28,8 @@ def preferences(op) -> Preferences:
     same = [out]
     votes: list[tuple[Stream, Order]] = []
     for stream in op.inputs:
+        if not isinstance(stream.type, Tile):   # selectors are not tiled
+            continue
         sizes = stream.type.rows, stream.type.cols
         if sizes == (out.type.rows, out.type.cols):
             same.append(stream)

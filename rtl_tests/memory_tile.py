@@ -1,6 +1,7 @@
 """Bufferize, scratchpad and streamifies joined as a netlist joins them; their inputs at random; what the interpreter
 expects."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
@@ -32,6 +33,7 @@ __all__ = [
     "MemoryTile",
     "expected_passes",
     "no_view",
+    "ragged_buffers",
     "random_buffers",
     "ref_stream",
 ]
@@ -205,20 +207,24 @@ def random_buffers(rng: Random, rank: int, lengths: Sequence[int], outer_rank: i
                    layout: BeatLayout = LAYOUT) -> Buffers:
     """Buffers of ``rank`` dimensions, the outermost of the given ``lengths`` (0: empty), inner ones regular at random;
     their references form a stream of rank ``outer_rank``, ragged."""
-    inner = [rng.randint(1, 3) for _ in range(rank - 1)]
+    return ragged_buffers(rng, [rng.randint(1, 3) for _ in range(rank - 1)], lengths, outer_rank, layout)
+
+
+def ragged_buffers(rng: Random, inner: Sequence[int], lengths: Sequence[int], outer_rank: int = 0,
+                   layout: BeatLayout = LAYOUT) -> Buffers:
+    """Buffers of the given ``lengths`` (0: empty) of blocks of ``inner`` dimensions, outermost first."""
+    rank = len(inner) + 1
     stops = [rng.randint(0, outer_rank) for _ in lengths]
     if stops:
         stops[-1] = outer_rank
     made: list[Beat] = []
     totals = []
     for length, stop in zip(lengths, stops, strict=True):
-        total = length
-        for size in inner:
-            total *= size
+        total = length * math.prod(inner)
         totals.append(total)
         for i in range(total):
             level, period = 0, 1
-            for k, size in enumerate(inner, start=1):
+            for k, size in enumerate(reversed(inner), start=1):
                 period *= size
                 if (i + 1) % period == 0:
                     level = k
@@ -269,7 +275,7 @@ def expected_passes(buffers: Buffers, cfg: Mapping[str, int], ref: Sequence[Beat
     view = {}
     if cfg.get("affine"):
         n = cfg["n"]
-        view = {"shape": [cfg[f"count{k}"] for k in reversed(range(n))],
+        view = {"shape": [cfg[f"count{k}"] or None for k in reversed(range(n))],
                 "stride": [cfg[f"stride{k}"] for k in reversed(range(n))]}
     with Program("bench"):
         stored = ops.bufferize(ops.input_stream("x", scalar(int32), outer + inner), rank=rank)

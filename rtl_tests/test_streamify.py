@@ -1,5 +1,6 @@
 """Streamify, with the bufferize and scratchpad that it needs: tokens as the interpreter's, cycles as the model's."""
 
+import math
 from random import Random
 
 import pytest
@@ -11,12 +12,14 @@ from rtl_tests.memory_tile import (
     expected_passes,
     modelled_peak,
     no_view,
+    ragged_buffers,
     random_buffers,
     ref_stream,
 )
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
 from step_hw.unit import ErrorCode
 from step_hw.units.scratchpad import ScratchpadShape
+from step_lang.dims import ragged
 from step_lang.timing import unit_timing
 
 SHAPES = {
@@ -183,6 +186,60 @@ def test_views(simulator):
                            {"rank": 1, "uses": 1, **registers(0, window)},
                            expected={"out0": beats("S2 S3 1 2 S1 1 2 S2 1 2 S1 1 2 S3 S2 S4 D", rows=1)}))
     run(simulator, MemoryTile(shape), cases)
+
+
+def test_open_views(simulator):
+    """Views with an open loop over buffers of any length: columns of rows, windows, every second element; empty
+    buffers; a start beyond the buffer."""
+    shape = ScratchpadShape(32, 4, 3, LAYOUT)
+    rng = Random(23)
+    coverage = Coverage("open views", [
+        "columns", "one row", "empty buffer", "open inside", "open outside", "uneven columns", "by reference",
+        "pressed"])
+    views = [  # static inner dimensions of the buffer, view's sizes (None: open) and strides, outermost first
+        ((3,), (3, None), (1, 3)), ((4,), (4, None), (1, 4)), ((), (None,), (2,)), ((), (2, None), (0, 1)),
+        ((2,), (None, 2), (2, 1)), ((2, 2), (2, None, 2), (2, 4, 1)), ((2,), (2, None, 1, 1), (1, 2, 0, 0)),
+    ]
+    cases = []
+    for i in range(20):
+        inner, sizes, strides = views[i % len(views)]
+        row = math.prod(inner)
+        heights = [rng.choice([0, 1, 2, 3, 32 // row, rng.randint(0, 32 // row)]) for _ in range(rng.randint(1, 5))]
+        cfg = no_view() | {"n": len(sizes), "c": 1, "repeat": rng.randint(1, 2), "affine": 1}
+        for k, (size, stride) in enumerate(zip(reversed(sizes), reversed(strides), strict=True)):
+            cfg |= {f"count{k}": size or 0, f"stride{k}": stride}
+        buffers = ragged_buffers(rng, inner, heights, rng.randint(0, 2))
+        cases.append(ModelCase(f"view {i}", {"in0": buffers.beats},
+                               {"rank": buffers.rank, "uses": 1, **registers(0, cfg)},
+                               expected={"out0": expected_passes(buffers, cfg, shape=(ragged("l"), *inner))}))
+        cases.append(pressed(ModelCase(f"pressed {i}", **{name: getattr(cases[-1], name) for name in (
+            "inputs", "cfg", "expected")}), rng))
+        coverage.hit("columns", sizes[-1] is None and len(sizes) > 1)
+        coverage.hit("one row", 1 in heights)
+        coverage.hit("empty buffer", 0 in heights)
+        coverage.hit("open inside", sizes[-1] is None)
+        coverage.hit("open outside", sizes[0] is None and len(sizes) > 1)
+        coverage.hit("pressed")
+    # Columns of unequal height: the last row is not full.
+    odd = no_view() | {"n": 2, "c": 1, "repeat": 1, "affine": 1, "count0": 0, "stride0": 2, "count1": 2, "stride1": 1}
+    cases.append(ModelCase("uneven", {"in0": beats("1 2 3 4 5 S1 D")}, {"rank": 1, "uses": 1, **registers(0, odd)},
+                           expected={"out0": beats("1 3 5 S1 2 4 S3 D")}))
+    coverage.hit("uneven columns")
+    cases.append(ModelCase("column without a row", {"in0": beats("1 S1 D")},
+                           {"rank": 1, "uses": 1, **registers(0, odd)}, error=ErrorCode.ADDRESS_RANGE))
+    run(simulator, MemoryTile(shape), cases)
+
+    cases = []
+    for i in range(8):
+        buffers = ragged_buffers(rng, (3,), [rng.randint(0, 5) for _ in range(4)], 1)
+        cfg = no_view() | {"n": 2, "c": 1, "affine": 1, "count0": 0, "stride0": 3, "count1": 3, "stride1": 1}
+        ref = ref_stream(rng, buffers.stops, 1)
+        cases.append(ModelCase(f"by reference {i}", {"in0": buffers.beats, "in1": ref},
+                               {"rank": 2, "uses": 1, **registers(0, cfg)},
+                               expected={"out0": expected_passes(buffers, cfg, ref, shape=(ragged("l"), 3))}))
+        coverage.hit("by reference")
+    run(simulator, MemoryTile(shape, [True]), cases)
+    coverage.check()
 
 
 def test_several_readers(simulator):

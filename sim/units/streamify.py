@@ -50,7 +50,7 @@ COUNTS, STRIDES = 8, 12
 PASSES, FULL, STAGE_TOKEN, STAGE_VALUE, ERROR = 16, 17, 18, 19, 20
 AT, START = 24, 28
 # Decision of this cycle, made by `_decide`.
-WANTS, READS, LAST, STOP, ENDS_USE, INDEX, DONE_ = 32, 33, 34, 35, 36, 37, 38
+WANTS, READS, LAST, STOP, ENDS_USE, INDEX, DONE_, STEPPING = 32, 33, 34, 35, 36, 37, 38, 39
 
 MISALIGNED, STOP_RANGE, ADDRESS_RANGE = ErrorCode.MISALIGNED, ErrorCode.STOP_RANGE, ErrorCode.ADDRESS_RANGE
 
@@ -76,6 +76,21 @@ def pack(unit, graph, build):
 
     offset = int(par[BASE]) + ARRAYS + PER_REFERENCE * scratchpad["references"] + READER_SIZE * reader
     build.preset.append((offset, np.asarray(values, dtype=np.int64)))
+
+
+@compiled
+def _stride(heap, r, j):
+    """Elements from one iteration of loop j to the next; in order, the innermost is the only loop."""
+    return heap[r + STRIDES + j] if heap[r + AFFINE] == 1 else 1
+
+
+@compiled
+def _ends(heap, r, j, length):
+    """Loop j is in its last iteration. A loop of count 0 is open; in order, the innermost is."""
+    count = heap[r + COUNTS + j] if heap[r + AFFINE] == 1 else (0 if j == 0 else 1)
+    if count == 0:
+        return heap[r + START + j] + _stride(heap, r, j) >= length
+    return heap[r + AT + j] + 1 == count
 
 
 @compiled
@@ -111,13 +126,12 @@ def _decide(net, b, k):
         length = length_of(heap, b, peek_value(net, heap[r + BUFFERS]))
     reads = not bare and length > 0
     last = True
-    view_stop = 0
+    stepping = 0
     if reads:
         for j in range(LOOPS):
-            count = heap[r + COUNTS + j] if affine else (length if j == 0 else 1)
-            if heap[r + AT + j] + 1 != count:
+            if not _ends(heap, r, j, length):
                 last = False
-                view_stop = j
+                stepping = j
                 break
         if heap[r + START] >= length:
             heap[r + ERROR] = ADDRESS_RANGE
@@ -131,7 +145,8 @@ def _decide(net, b, k):
     heap[r + WANTS] = 1
     heap[r + READS] = 1 if reads else 0
     heap[r + LAST] = 1 if last else 0
-    heap[r + STOP] = pass_stop if last else (view_stop if affine else -1)
+    heap[r + STOP] = pass_stop if last else (stepping if affine else -1)
+    heap[r + STEPPING] = stepping
     heap[r + ENDS_USE] = 1 if ends_use else 0
     heap[r + INDEX] = heap[r + START]
     heap[r + DONE_] = 1 if done else 0
@@ -201,7 +216,7 @@ def step(u, par, st, ins, outs, net):
     net.misc[2] += 1
 
     if heap[r + LAST] == 0:
-        _advance(heap, r, heap[r + AFFINE] == 1)
+        _advance(heap, r)
         return BUSY
     for j in range(LOOPS):
         heap[r + AT + j] = 0
@@ -219,17 +234,12 @@ def step(u, par, st, ins, outs, net):
 
 
 @compiled
-def _advance(heap, r, affine):
+def _advance(heap, r):
     """The innermost loop that goes on steps; those inside it begin again where it then stands."""
-    if not affine:
-        heap[r + AT] += 1
-        heap[r + START] += 1
-        return
-    for j in range(LOOPS):
-        if heap[r + AT + j] + 1 != heap[r + COUNTS + j]:
-            heap[r + AT + j] += 1
-            stepped = (heap[r + START + j] + heap[r + STRIDES + j]) & COUNT_MASK
-            for i in range(j + 1):
-                heap[r + START + i] = stepped
-            return
+    k = heap[r + STEPPING]
+    stepped = (heap[r + START + k] + _stride(heap, r, k)) & COUNT_MASK
+    heap[r + AT + k] += 1
+    for j in range(k + 1):
+        heap[r + START + j] = stepped
+    for j in range(k):
         heap[r + AT + j] = 0

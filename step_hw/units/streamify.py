@@ -18,8 +18,9 @@ class Streamify(Unit):
 
     A pass reads every element of the buffer in order, with the stops that it was stored with, or an affine view of it:
     element ``sum(i_k * stride_k)`` over ``LOOPS`` loops of ``count_k``, loop 0 innermost, stop k + 1 where loops 0..k
-    end together. The last element of a pass carries n + s. Latency 1, one element a cycle, no bubble between passes or
-    buffers.
+    end together. A loop of count 0 is open: it goes on while the element where it stands, those inside it at their
+    start, is in the buffer. The last element of a pass carries n + s. Latency 1, one element a cycle, no bubble
+    between passes or buffers.
 
     ================= ===== ==========================================================================
     register          width meaning
@@ -29,7 +30,7 @@ class Streamify(Unit):
                             rank); without: 1 adds the dimension of ``repeat`` (0: none, ``repeat`` = 1)
     repeat            24    passes over each buffer, >= 1; ignored with a reference
     affine            1     0: in order; 1: by loops
-    count0..count3    24    size of each loop, >= 1; 1 where it is not used; ignored when in order
+    count0..count3    24    size of each loop; 1 where it is not used; 0: open; ignored when in order
     stride0..stride3  24    elements from one iteration to the next, modulo 2**24 (negative ones too); 0 where not used
     ================= ===== ==========================================================================
 
@@ -87,14 +88,19 @@ class Streamify(Unit):
                               | (~ref.done & ends_use & (buffer.stop != ref.stop - cfg.c))),
             ]
 
-        # Position in the pass. In order, loop 0 runs over the whole buffer.
+        # Position in the pass. In order, loop 0 is open and runs over the whole buffer.
         at = [Signal(COUNT_WIDTH, name=f"at{k}") for k in range(LOOPS)]
         start = [Signal(COUNT_WIDTH, name=f"start{k}") for k in range(LOOPS)]   # element at which loop k now stands
         index = start[0]
-        counts = [Mux(cfg.affine, getattr(cfg, f"count{k}"), 1 if k else p.length) for k in range(LOOPS)]
+        counts = [Mux(cfg.affine, getattr(cfg, f"count{k}"), int(k > 0)) for k in range(LOOPS)]
         strides = [Mux(cfg.affine, getattr(cfg, f"stride{k}"), 1) for k in range(LOOPS)]
+        stepped = [Signal(COUNT_WIDTH + 1, name=f"stepped{k}") for k in range(LOOPS)]   # start of the next iteration
         ending = Signal(LOOPS)   # loop k is in its last iteration
-        m.d.comb += [ending[k].eq(at[k] + 1 == counts[k]) for k in range(LOOPS)]
+        for k in range(LOOPS):
+            m.d.comb += [
+                stepped[k].eq(start[k] + strides[k]),
+                ending[k].eq(Mux(counts[k] == 0, stepped[k] >= p.length, at[k] + 1 == counts[k])),
+            ]
         hollow = p.length == 0   # a pass over nothing, whatever its view, is a bare stop
         reads = ~done & ~driver_bare & ~hollow
         last = ~reads | ending.all()
@@ -139,9 +145,8 @@ class Streamify(Unit):
             # The innermost loop that goes on steps; those inside it begin again where it then stands.
             for k in range(LOOPS):
                 with (m.Elif if k else m.If)(~ending[k]):
-                    stepped = start[k] + strides[k]
                     m.d.sync += at[k].eq(at[k] + 1)
-                    m.d.sync += [start[j].eq(stepped) for j in range(k + 1)]
+                    m.d.sync += [start[j].eq(stepped[k]) for j in range(k + 1)]
                     m.d.sync += [at[j].eq(0) for j in range(k)]
 
         stored_stop = Signal()   # the stop is the stored one

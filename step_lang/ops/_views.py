@@ -1,4 +1,7 @@
-"""Affine views: ``index = sum(i_k * stride_k)`` over a shape, both outermost first."""
+"""Affine views: ``index = sum(i_k * stride_k)`` over a shape, both outermost first.
+
+One size of a view of a buffer may be None, an **open** dimension: it goes on while the index is inside the buffer.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy as np
 from ..errors import BadParameter, ViewOutOfRange
 from ..operator import Operator, static_shape
 
-__all__ = ["check_view", "row_major", "view_indices"]
+__all__ = ["check_view", "open_view", "row_major", "view_indices", "view_pass"]
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -45,3 +48,44 @@ def view_indices(shape: Sequence[int], stride: Sequence[int]) -> np.ndarray:
     for n, k in zip(shape, stride):
         index = (index[:, None] + np.arange(n, dtype=np.int64) * k).reshape(-1)
     return index
+
+
+def open_view(operator: Operator, shape: Any, stride: Any) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+    """``shape`` with one None and ``stride`` as tuples. No index is negative, and an open dimension moves on; how far
+    the view reaches is only known with the buffer. Raises `BadParameter`, `ViewOutOfRange`."""
+    shape = tuple(shape)
+    if shape.count(None) > 1:
+        raise BadParameter(f"view shape {list(shape)}: {shape.count(None)} open dimensions vs at most one",
+                           operator=operator)
+    at = shape.index(None)
+    if stride is None:
+        raise BadParameter(f"view shape {list(shape)}: an open dimension vs no stride", operator=operator,
+                           fix="give the strides of all dimensions")
+    closed = static_shape(operator, "view shape", [1 if size is None else size for size in shape])
+    stride = static_shape(operator, "view stride", stride, least=-(1 << 62))
+    if len(shape) != len(stride):
+        raise BadParameter(f"view: {len(shape)} sizes vs {len(stride)} strides", operator=operator)
+    if stride[at] < 1:
+        raise BadParameter(f"stride of the open dimension {at}: {stride[at]} vs at least 1", operator=operator,
+                           fix="let it move towards the buffer's end")
+    low = sum(min(0, (n - 1) * k) for n, k in zip(closed, stride))
+    if low < 0:
+        raise ViewOutOfRange(f"view of shape {list(shape)}, stride {list(stride)}: index {low} vs at least 0",
+                             operator=operator, fix="keep the view inside")
+    return tuple(None if i == at else size for i, size in enumerate(closed)), stride
+
+
+def view_pass(shape: Sequence[int | None], stride: Sequence[int], length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of a whole pass over a buffer of ``length`` elements, and the stops after them, the last's being
+    ``len(shape)``. An open dimension has one iteration at least: an index beyond the buffer is the caller's to find."""
+    index = np.zeros(1, dtype=np.int64)
+    stop = np.array([len(shape)], dtype=np.int64)
+    for level, n, k in zip(reversed(range(len(shape))), shape, stride):
+        counts = np.full(len(index), n) if n is not None else np.maximum(1, -((index - length) // k))
+        last = np.cumsum(counts) - 1
+        step = np.arange(int(counts.sum())) - np.repeat(last + 1 - counts, counts)
+        index = np.repeat(index, counts) + step * k
+        stops = np.full(len(index), level, dtype=np.int64)
+        stops[last] = stop
+        stop = stops
+    return index, stop

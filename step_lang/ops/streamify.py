@@ -7,20 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Shape, format_shape, is_static, shapes_equal
+from ..dims import Dim, Shape, format_shape, is_static, shapes_equal
 from ..errors import BadParameter, MisalignedStreams, ShapeMismatch, TypeMismatch, ViewOutOfRange
 from ..operator import Operator
 from ..stream import Stream
-from ..tokens import TokenStream, data_concat, data_empty, data_take, pass_stops
+from ..tokens import TokenStream, data_concat, data_empty, data_take
 from ..types import BufferRef, Type
 from ._tokens import show_beat
-from ._views import check_view, view_indices
+from ._views import check_view, open_view, view_pass
 
 __all__ = ["Streamify", "streamify"]
 
 
 class Streamify(Operator):
-    """See `streamify`. ``passes_rank`` is c; ``view_shape`` is None where a pass is the buffer in order."""
+    """See `streamify`. ``passes_rank`` is c; ``view_shape`` is None where a pass is the buffer in order, and has a None
+    in it for an open dimension."""
 
     kind = "streamify"
     category = "memory"
@@ -57,14 +58,33 @@ class Streamify(Operator):
             if self.view_stride is not None:
                 raise BadParameter(f"stride {self.view_stride!r} without a shape", operator=self, fix="give both")
             return [(type_.tile, outer + type_.shape)]
+        if isinstance(self.view_shape, (list, tuple)) and None in self.view_shape:
+            return [(type_.tile, outer + self._open_shape(type_))]
         if not all(is_static(dim) for dim in type_.shape):
             raise ShapeMismatch(f"affine view of a buffer: shape {format_shape(type_.shape)} vs static dimensions",
-                                operator=self)
+                                operator=self, fix="leave one dimension of the view open (None) where only the "
+                                                   "buffer's outermost is not static")
         size = int(np.prod(type_.shape))
         self.view_shape, self.view_stride = check_view(self, self.view_shape, self.view_stride, size, "buffer elements")
         if not self.view_shape:
             raise BadParameter("view shape: () vs at least one dimension", operator=self)
         return [(type_.tile, outer + self.view_shape)]
+
+    def _open_shape(self, type_: BufferRef) -> Shape:
+        """Output dimensions of a view with an open dimension: that one is the buffer's outermost where it visits each
+        of its positions once, else ragged."""
+        if not all(is_static(dim) for dim in type_.shape[1:]):
+            raise ShapeMismatch(f"open view of a buffer: shape {format_shape(type_.shape)} vs static dimensions below "
+                                "the outermost", operator=self)
+        self.view_shape, self.view_stride = open_view(self, self.view_shape, self.view_stride)
+        row = int(np.prod(type_.shape[1:], dtype=np.int64))
+        at = self.view_shape.index(None)
+        furthest = sum(max(0, (n - 1) * k) for n, k in zip(self.view_shape[:at], self.view_stride))
+        if self.view_stride[at] == row and furthest < row:
+            dim: Dim = type_.shape[0]
+        else:
+            dim = self.program.fresh_ragged((self.kind, self.inputs[0].name, self.view_shape, self.view_stride))
+        return tuple(dim if n is None else n for n in self.view_shape)
 
     @property
     def pass_rank(self) -> int:
@@ -83,9 +103,7 @@ class Streamify(Operator):
             ref_stop, ref_empty = stops.tolist(), np.repeat(buffers.empty, counts).tolist()
         n, c = self.pass_rank, self.passes_rank
         starts = np.concatenate([[0], np.cumsum([len(buffer) for buffer in buffers.data])]).astype(np.int64)
-        view = stops_of_view = None
-        if self.view_shape is not None:
-            view, stops_of_view = view_indices(self.view_shape, self.view_stride), pass_stops(self.view_shape)
+        views: dict[int, tuple[np.ndarray, np.ndarray]] = {}   # by the buffer's length
 
         head = 0  # the buffers' next beat
         buffer_stop, buffer_empty = buffers.stop.tolist(), buffers.empty.tolist()
@@ -104,17 +122,20 @@ class Streamify(Operator):
             else:
                 element = index_of[head]
                 buffer = buffers.data[element]
-                if view is not None and 0 < len(buffer) <= int(view.max()):
-                    raise ViewOutOfRange(f"view index {int(view.max())} vs a buffer of {len(buffer)} elements")
                 if len(buffer) == 0:
                     stop_parts.append(np.array([s + n]))
                     empty_parts.append(np.ones(1, dtype=bool))
                 else:
-                    stops = np.array(buffer.stop if stops_of_view is None else stops_of_view, dtype=np.int64)
+                    if len(buffer) not in views and self.view_shape is not None:
+                        views[len(buffer)] = view_pass(self.view_shape, self.view_stride, len(buffer))
+                    view, stops = views.get(len(buffer)) or (np.arange(len(buffer)), buffer.stop)
+                    if int(view.max()) >= len(buffer):
+                        raise ViewOutOfRange(f"view index {int(view.max())} vs a buffer of {len(buffer)} elements")
+                    stops = np.array(stops, dtype=np.int64)
                     stops[-1] = s + n
                     stop_parts.append(stops)
                     empty_parts.append(np.zeros(len(stops), dtype=bool))
-                    index_parts.append(starts[element] + (np.arange(len(buffer)) if view is None else view))
+                    index_parts.append(starts[element] + view)
             if s >= c:
                 if buffer_stop[head] != s - c:
                     raise MisalignedStreams(f"ref beat {i} of stop {s} vs {show_beat(buffers, head)} on "
@@ -138,7 +159,7 @@ class Streamify(Operator):
 
 
 def streamify(buffers: Stream, ref: Stream | None = None, repeat: int | None = None,
-              shape: Sequence[int] | None = None, stride: Sequence[int] | None = None, *,
+              shape: Sequence[int | None] | None = None, stride: Sequence[int] | None = None, *,
               name: str | None = None) -> Stream:
     """Read buffers: ``[D_b..D_0]`` against ref ``[D_b..D_0, D'_{c-1}..D'_0]`` -> ref's dimensions, then the buffer's.
 
@@ -147,7 +168,9 @@ def streamify(buffers: Stream, ref: Stream | None = None, repeat: int | None = N
     ref : one whole pass for each element; a stop s >= c frees the buffer. A bare stop passes, raised by the buffer's
         rank n, and frees too.
     repeat : the static form, ``repeat`` passes over each buffer (c = 1). Exactly one of the two is given.
-    shape, stride : an affine view of a static buffer, in elements, outermost first.
+    shape, stride : an affine view of a static buffer, in elements, outermost first. One size may be None, an open
+        dimension: it goes on while the index at which it stands is inside the buffer, of which then the outermost
+        dimension need not be static. ``shape=(K, None), stride=(1, K)`` reads rows of K elements by columns.
 
     An empty buffer's pass is a bare stop n + s. Raises `TypeMismatch`, `ShapeMismatch`, `ViewOutOfRange`.
     """

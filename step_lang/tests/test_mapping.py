@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from examples import matmul, softmax, swiglu
-from step_lang import Program, Selector, Tile, bf16, bool_, fn, fp32, int8, ops, ragged, scalar, u32
+from step_lang import Program, Selector, Tile, bf16, bool_, fn, fp32, int8, int32, ops, ragged, scalar, u32
 from step_lang.errors import ConfigError, HardwareTooSmall, ProgramError, TypeMismatch, UnknownFunction
 from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import lower
@@ -298,3 +298,14 @@ def test_elements_whose_bytes_are_not_those_of_their_type():
         ops.linear_offchip_store(ops.map(fn.cast(dtype="int8"), x), p.tensor("y", (4, 4), int8))
     with pytest.raises(TypeMismatch, match=r"load 'mask' .*'x', Tile\(2, 2, bool\): 4 bytes .* vs 1 .*; fix: .*int8"):
         graph_of(p)
+
+
+def test_open_dimensions_are_loops_of_count_zero():
+    with Program("p") as p:
+        x = ops.input_stream("x", scalar(int32), (2, ragged("R"), 3))
+        read = ops.streamify(ops.bufferize(x, 2), repeat=2, shape=(3, None), stride=(1, 3), name="read")
+        ops.linear_offchip_store(read, p.tensor("y", (18, 1), int32))
+    config = graph_of(p, inputs={"x": [[[1, 2, 3]], [[1, 2, 3], [4, 5, 6]]]}).unit("read").config
+    assert config["affine"] == 1 and config["n"] == 2
+    assert [config[f"count{k}"] for k in range(4)] == [0, 3, 1, 1]
+    assert [config[f"stride{k}"] for k in range(4)] == [3, 1, 0, 0]

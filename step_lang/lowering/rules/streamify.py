@@ -15,9 +15,10 @@ KIND = "streamify"
 
 
 def preferences(op) -> Preferences:
-    """A static buffer is read in any order; another keeps the order in which it was filled."""
+    """A static buffer, or a view of any, is read in any order; another keeps the order in which it was filled."""
     buffers = op.inputs[0]
-    return Preferences([] if all(is_static(dim) for dim in buffers.type.shape) else [[buffers, op.output]])
+    free = op.view_shape is not None or all(is_static(dim) for dim in buffers.type.shape)
+    return Preferences([] if free else [[buffers, op.output]])
 
 
 def lower(ctx: Lowering, op) -> None:

@@ -37,7 +37,7 @@ def build(builder: Builder, op) -> None:
             f"view of a buffer: {len(shape)} dimensions, those of its physical tiles included, vs {STREAMIFY_LOOPS} "
             "loops", operator=op, fix="give the view fewer dimensions")
     for k in range(STREAMIFY_LOOPS):
-        config[f"count{k}"] = shape[k] if k < len(shape) else 1
+        config[f"count{k}"] = (shape[k] or 0) if k < len(shape) else 1   # 0: open
         config[f"stride{k}"] = (stride[k] if k < len(shape) else 0) & 0xFFFFFF
     unit = builder.unit("streamify", op.name, op, {
         "scratchpad": builder.scratchpads[bufferize.name], "reader": readers(bufferize.output).index(op),

@@ -26,8 +26,8 @@ class Reshape(Operator):
     output_labels = ("data", "flags")
     optional_outputs = ("flags",)
 
-    def __init__(self, stream: Stream, chunk: int, dim: int, pad: Any, name: str | None):
-        self.chunk, self.dim, self.pad = chunk, dim, pad
+    def __init__(self, stream: Stream, chunk: int, dim: int, pad: Any, flag_rank: int, name: str | None):
+        self.chunk, self.dim, self.pad, self.flag_rank = chunk, dim, pad, flag_rank
         super().__init__([stream], name)
 
     def infer(self) -> list[tuple[Type, Shape]]:
@@ -45,6 +45,13 @@ class Reshape(Operator):
         if is_static(size) and not divides and self.pad is None:
             raise ShapeMismatch(f"dimension {self.dim}: {size} vs a multiple of chunk {self.chunk}", operator=self,
                                 fix="give pad, the value of padding elements")
+        self.flag_rank = self.positive("flag_rank", self.flag_rank, 0)
+        if self.flag_rank > self.dim:
+            raise BadParameter(f"flag_rank: {self.flag_rank} vs at most dim {self.dim}", operator=self)
+        flagged = stream.shape[len(stream.shape) - self.flag_rank:]
+        if not all(isinstance(size, int) and size for size in flagged):
+            raise ShapeMismatch(f"dimensions that share a flag: {format_shape(flagged)} vs static ones",
+                                operator=self, fix="lower flag_rank")
         if self.pad is not None:
             if not (isinstance(stream.type, Tile) and stream.type.is_static):
                 raise TypeMismatch(f"padded type: {stream.type} vs a static tile", operator=self)
@@ -57,7 +64,7 @@ class Reshape(Operator):
         key = (self.kind, self.chunk, self.dim, stream.shape)
         chunks = ceil_div(size, self.chunk, lambda: self.program.fresh_ragged(key))
         shape = (*stream.shape[:at], chunks, self.chunk, *inner)
-        return [(stream.type, shape), (scalar(bool_), shape)]
+        return [(stream.type, shape), (scalar(bool_), shape[:len(shape) - self.flag_rank])]
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
         tokens = inputs[0]
@@ -128,7 +135,18 @@ class Reshape(Operator):
             data = data_concat([data, padding])
         data = data_take(data, np.array([element if i < 0 else i for i in index], dtype=np.int64))
         out = TokenStream(self.outputs[0].rank, stop, empty, data)
-        return [out, out.with_data(flags)]
+        return [out, self._flags(out.with_data(flags))]
+
+    def _flags(self, flags: TokenStream) -> TokenStream:
+        """One flag for each of the inner tensors that share one, of ``flags`` for all elements."""
+        if not self.flag_rank:
+            return flags
+        low = np.flatnonzero(flags.empty & (flags.stop <= self.flag_rank))
+        if len(low):
+            raise StreamProtocolError(f"beat {int(low[0])}: a bare stop {int(flags.stop[low[0]])} vs the "
+                                      f"{self.flag_rank} static dimensions that share a flag")
+        one = flags.take(np.flatnonzero(flags.stop >= self.flag_rank), flags.rank - self.flag_rank)
+        return TokenStream(one.rank, one.stop - self.flag_rank, one.empty, one.data)
 
     def ready(self, inputs: Sequence[TokenStream], done: Sequence[bool]) -> list[int]:
         position = whole = 0
@@ -145,14 +163,15 @@ class Reshape(Operator):
         return f"dim {self.dim} by {self.chunk}"
 
 
-def reshape(stream: Stream, chunk: int, dim: int = 0, pad: Any = None, *,
+def reshape(stream: Stream, chunk: int, dim: int = 0, pad: Any = None, *, flag_rank: int = 0,
             name: str | None = None) -> tuple[Stream, Stream]:
     """Split dimension ``dim`` (innermost is 0) into ``[ceil(D / chunk), chunk]``; returns (data, padding flags).
 
     ``pad`` is the number every element of a padding tile holds. On dimension 0 a stop or done inside a chunk is padded
     to full. Above it the dimension must be static and divisible, or the inner dimensions static and ``pad`` given:
-    then whole inner blocks are padded. The flags (bool, true for padding) may be left unused.
+    then whole inner blocks are padded. The flags (bool, true for padding) may be left unused; they leave out
+    the ``flag_rank`` inner dimensions (static, at most ``dim`` of them), which are padding as a whole or not at all.
     Raises `ShapeMismatch`.
     """
-    out = Reshape(stream, chunk, dim, pad, name).outputs
+    out = Reshape(stream, chunk, dim, pad, flag_rank, name).outputs
     return out[0], out[1]

@@ -293,6 +293,8 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
             error.operator = None
             raise error.at(stream.producer) from None
         _check_count(stream, values[stream.name], bound)
+    for operator in program.operators:
+        operator.measure([values[stream.name] for stream in operator.inputs], bound)
     return dict(sorted(bound.items(), key=lambda item: item[0].name))
 
 

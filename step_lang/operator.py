@@ -124,6 +124,11 @@ class Operator(ABC):
     def check(self) -> None:  # noqa: B027  (most operators have nothing to add)
         """Whole-program checks of this operator."""
 
+    def measure(self, values: Sequence[TokenStream],  # noqa: B027  (most operators measure nothing of their own)
+                bound: dict[sympy.Symbol, int]) -> None:
+        """Add to ``bound`` the measured values of symbols that only this operator's costs have; ``values`` are the
+        tokens of its inputs."""
+
     # Costs, SPEC section 5
 
     def offchip_read(self) -> Any:

@@ -34,6 +34,9 @@ class Function(ABC):
     grows: bool = False
     """Whether the accumulated state grows with each element: accum uses `fold_all`, and scan does not accept it."""
 
+    resizes: bool = False
+    """Whether elements of different sizes may be folded into one state, which then has the size of the last."""
+
     def __init__(self, **params: Any):
         self.params: Mapping[str, Any] = dict(sorted(params.items()))
 

@@ -13,10 +13,10 @@ from ..errors import BadParameter, ShapeMismatch, UnknownFunction
 from ..fn.base import Function
 from ..operator import Operator
 from ..stream import Stream
-from ..tokens import Data, data_type
+from ..tokens import Data, data_take, data_type
 from ..types import Type
 
-__all__ = ["MAX_ELEMENTS_AT_ONCE", "CallOperator", "one"]
+__all__ = ["MAX_ELEMENTS_AT_ONCE", "CallOperator", "shape_classes"]
 
 MAX_ELEMENTS_AT_ONCE = 1 << 22
 """Tile elements given to a function at once, so that intermediate results stay in a few hundred megabytes."""
@@ -62,20 +62,20 @@ class CallOperator(Operator):
     def measured_flops(self, datas: Sequence[Data]) -> int:
         """FLOPs of applying the function to all elements of ``datas``, from the tiles' actual sizes."""
         if all(isinstance(data, np.ndarray) for data in datas):
-            if not len(datas[0]):
+            if not all(data.size for data in datas):  # no element, or tiles without rows or columns
                 return 0
             types = [data_type(data, stream.type) for data, stream in zip(datas, self.inputs)]
             return len(datas[0]) * int(self.fn.flops(*types))
-        return sum(self.measured_flops([one(data, i) for data in datas]) for i in range(len(datas[0])))
+        return sum(self.measured_flops([data_take(data, chosen) for data in datas]) for chosen in shape_classes(datas))
 
     def describe(self) -> str:
         return str(self.fn)
 
 
-def one(data: Data, i: int) -> Data:
-    """Element i as data of its own."""
-    if isinstance(data, tuple):
-        return tuple(one(member, i) for member in data)
-    return data[i:i + 1] if isinstance(data, np.ndarray) or not isinstance(data[i], np.ndarray) else data[i][None]
-
-
+def shape_classes(datas: Sequence[Data]) -> list[np.ndarray]:
+    """Elements sorted by the shapes of their tiles: arrays of element numbers, ascending, the elements of each alike in
+    every one of ``datas`` (arrays, or lists of tiles)."""
+    classes: dict[tuple, list[int]] = {}
+    for i, tiles in enumerate(zip(*datas, strict=True)):
+        classes.setdefault(tuple(tile.shape for tile in tiles), []).append(i)
+    return [np.array(chosen, dtype=np.intp) for chosen in classes.values()]

@@ -9,9 +9,9 @@ import numpy as np
 from ..dims import Shape
 from ..fn.base import Function
 from ..stream import Stream
-from ..tokens import Data, TokenStream, data_concat, data_empty, data_pack
+from ..tokens import Data, TokenStream, data_concat, data_empty, data_pack, data_take
 from ..types import Tile, Type
-from ._call import MAX_ELEMENTS_AT_ONCE, CallOperator, one
+from ._call import MAX_ELEMENTS_AT_ONCE, CallOperator, shape_classes
 from ._tokens import require_same_stops
 
 __all__ = ["Map", "map"]
@@ -37,11 +37,16 @@ class Map(CallOperator):
         if count == 0:
             return data_empty(self.output.type)
         if not all(isinstance(data, np.ndarray) for data in datas):
-            return data_pack([self.fn.apply(numerics, *(one(data, i) for data in datas))[0] for i in range(count)])
+            results: list[np.ndarray] = [np.zeros(0)] * count
+            for chosen in shape_classes(datas):
+                for i, result in zip(chosen.tolist(), self._apply(numerics, [data_take(data, chosen) for data in datas],
+                                                                  len(chosen))):
+                    results[i] = result
+            return data_pack(results)
         largest = max(int(np.prod(data.shape[1:])) for data in datas)
         if isinstance(self.output.type, Tile) and self.output.type.is_static:
             largest = max(largest, self.output.type.rows * self.output.type.cols)
-        step = max(1, MAX_ELEMENTS_AT_ONCE // largest)
+        step = max(1, MAX_ELEMENTS_AT_ONCE // max(1, largest))
         return data_concat([self.fn.apply(numerics, *(data[i:i + step] for data in datas))
                             for i in range(0, count, step)])
 

@@ -35,15 +35,14 @@ class Scan(FoldOperator):
         datas = [tokens.data for tokens in inputs]
         ctx.flops += self.measured_flops(datas)
         groups = self.groups(inputs[0])
-        count = len(groups.close) * self.positions
         if inputs[0].elements == 0:
             data = data_empty(self.output.type)
         elif self.fold_uniform(datas):
-            states = self.initial_states(count, datas)
+            states = self.initial_states(groups.count, datas)
             data = np.zeros((inputs[0].elements, *states.shape[1:]), dtype=states.dtype)
-            self.fold(ctx, datas, groups, states, data)
+            self.fold(ctx, datas, groups.slot, groups.step, states, data)
         else:
-            _, data = self.fold_varying(ctx, datas, groups, count)
+            _, data = self.fold_varying(ctx, datas, groups)
         return [inputs[0].with_data(data)]
 
     def step(self, ctx: Any, inputs: Sequence[TokenStream],

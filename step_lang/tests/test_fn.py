@@ -33,7 +33,7 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 def test_names():
     assert fn.names() == sorted([
         "add", "address_range", "affine_addresses", "append_row", "cast", "concat_cols", "concat_rows", "counter",
-        "div", "exp", "gelu", "matmul", "max", "mul", "reciprocal", "row_max", "row_sum", "rsqrt", "scale",
+        "div", "exp", "gelu", "last", "matmul", "max", "mul", "reciprocal", "row_max", "row_sum", "rsqrt", "scale",
         "selector_index", "set_offset", "sigmoid", "silu", "split_rows", "sub",
     ])
     for name in fn.names():

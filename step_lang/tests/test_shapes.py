@@ -69,6 +69,8 @@ def test_rank_changes(p):
     assert ops.expand(stream(3, 1, 1), stream(3, D, R), rank=2).shape == (3, D, R)
     assert ops.accum(fn.add(), stream(3, D, R), rank=2).shape == (3,)
     assert ops.accum(fn.add(), stream(3, D, R, 2, 4), rank=2, inner=2).shape == (3, 2, 4)
+    assert ops.accum(fn.add(), stream(3, D, R, 4), rank=1, inner=2).shape == (3, R, 4)
+    assert ops.accum(fn.add(), stream(3, 2, D), rank=1, inner=1, hollow=True).shape == (3, D)
     assert ops.scan(fn.add(), stream(3, D, R), rank=2).shape == (3, D, R)
 
 
@@ -122,7 +124,10 @@ def test_streams_are_named(p):
     (lambda p: ops.repeat(ops.reshape(stream(4), 2), 2), TypeMismatch, "vs a Stream"),
     (lambda p: ops.accum(fn.add(), stream(2, 3), rank=2), BadParameter, "2 + 0 vs the stream's rank 1"),
     (lambda p: ops.accum(fn.add(), stream(2, 3), rank=0), BadParameter, "rank: 0"),
-    (lambda p: ops.accum(fn.add(), stream(2, 3, R), rank=1, inner=1), BadParameter, "[R] vs at most two static"),
+    (lambda p: ops.accum(fn.add(), stream(2, 3, 3, R), rank=1, inner=2), BadParameter,
+     "[3, R] vs at most two, the inner one"),
+    (lambda p: ops.scan(fn.add(), stream(2, 3, R), rank=1, inner=1), BadParameter, "[R] vs at most two static"),
+    (lambda p: ops.accum(fn.add(), stream(2, 3), rank=1, hollow=True), BadParameter, "hollow: True with inner 0"),
     (lambda p: ops.accum(fn.silu(), stream(2, 3, type_=scalar(bf16)), rank=1), UnknownFunction, "silu"),
     (lambda p: ops.scan(fn.concat_rows(), stream(2, 3), rank=1), BadParameter, "grows"),
     (lambda p: ops.flatten(stream(2, 3), 1, 1), BadParameter, "1..1 vs 0..1"),

@@ -16,12 +16,12 @@ import numpy as np
 from .compiled import compiled
 
 __all__ = [
-    "AVAIL", "BLOCKED", "BUSY", "COUNT", "DEPTH", "DONE", "EMPTY", "IDLE", "MEMORY", "PUSHED", "SPACE", "STARVED",
-    "STATUSES", "Network", "can_pop", "can_push", "is_bare", "is_done", "make_network", "peek", "peek_value", "pop",
-    "push", "stop_of", "token", "with_stop",
+    "AVAIL", "BLOCKED", "BUSY", "COUNT", "DEPTH", "DONE", "EMPTY", "IDLE", "MEMORY", "NEED", "PUSHED", "SPACE",
+    "STARVED", "STATUSES", "Network", "can_pop", "can_push", "is_bare", "is_done", "make_network", "peek",
+    "peek_value", "pop", "push", "stop_of", "token", "with_stop",
 ]
 
-DEPTH, COUNT, HEAD, AVAIL, SPACE, PUSHED, LINK_WORDS = range(7)
+DEPTH, COUNT, HEAD, AVAIL, SPACE, PUSHED, BASE, NEED, LINK_WORDS = range(9)
 """Columns of ``Network.links``."""
 
 EMPTY = 1 << 4
@@ -36,10 +36,11 @@ STATUSES = ("idle", "busy", "starved", "blocked", "memory")
 class Network(NamedTuple):
     """Arrays of all links (L), and of the memory shared by units.
 
-    links : int64 [L, 6]                  columns DEPTH capacity, COUNT current fill, HEAD index of the oldest beat,
+    links : int64 [L, 8]                  columns DEPTH capacity, COUNT current fill, HEAD index of the oldest beat,
                                           AVAIL beats readable and SPACE slots writable in this cycle, PUSHED beats
-                                          written so far
-    ring : int64 [L, max depth, 2]        tokens and values
+                                          written so far, BASE first row of its ring, NEED the least capacity that
+                                          would have taken every beat when it was written
+    ring : int64 [sum of depths, 2]       tokens and values, one link behind the other
     trace : int64 [n, 3]                  (cycle, link, token) of every push when tracing, else [0, 3]
     misc : int64 [8]                      0: current cycle, 1: trace fill, 2: activity of this cycle, 3: error unit + 1,
                                           4: error code, 5: grants given
@@ -58,14 +59,14 @@ class Network(NamedTuple):
 def make_network(depths: np.ndarray, heap_size: int, trace_size: int, grants_size: int = 0) -> Network:
     """An empty network of ``len(depths)`` links."""
     n = len(depths)
-    widest = int(depths.max()) if n else 1
 
     def zeros(*shape: int) -> np.ndarray:
         return np.zeros(shape, dtype=np.int64)
 
     links = zeros(n, LINK_WORDS)
     links[:, DEPTH] = depths
-    return Network(links, zeros(n, widest, 2), zeros(trace_size, 3), zeros(8), zeros(max(heap_size, 1)),
+    links[1:, BASE] = np.cumsum(depths)[:-1]
+    return Network(links, zeros(int(depths.sum()), 2), zeros(trace_size, 3), zeros(8), zeros(max(heap_size, 1)),
                    zeros(grants_size, 3))
 
 
@@ -84,13 +85,13 @@ def can_push(net, link):
 @compiled
 def peek(net, link):
     """Token at the head (only when :func:`can_pop`)."""
-    return net.ring[link, net.links[link, HEAD], 0]
+    return net.ring[net.links[link, BASE] + net.links[link, HEAD], 0]
 
 
 @compiled
 def peek_value(net, link):
     """Control value at the head."""
-    return net.ring[link, net.links[link, HEAD], 1]
+    return net.ring[net.links[link, BASE] + net.links[link, HEAD], 1]
 
 
 @compiled
@@ -109,8 +110,12 @@ def push(net, link, tok, value):
     slot = net.links[link, HEAD] + net.links[link, COUNT]
     if slot >= net.links[link, DEPTH]:
         slot -= net.links[link, DEPTH]
-    net.ring[link, slot, 0] = tok
-    net.ring[link, slot, 1] = value
+    slot += net.links[link, BASE]
+    net.ring[slot, 0] = tok
+    net.ring[slot, 1] = value
+    need = net.links[link, DEPTH] - net.links[link, SPACE] + 1  # beats in it when the cycle began, and this one
+    if need > net.links[link, NEED]:
+        net.links[link, NEED] = need
     net.links[link, COUNT] += 1
     net.links[link, SPACE] = 0
     net.links[link, PUSHED] += 1

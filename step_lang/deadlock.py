@@ -105,6 +105,7 @@ def deadlock_report(graph: UnitGraph, fill: Sequence[int]) -> str:
         lines.append("  fix: raise scratchpad.frames or scratchpad.references in the hardware configuration")
     else:
         lines.append(
-            f"  fix: give {full[0].link} more than {full[0].depth} beats ([link.depths] in the hardware configuration)"
+            f"  fix: give {full[0].link} more than {full[0].depth} beats in [link.depths]; "
+            "step-hw size-fifos finds the depths"
         )
     return "\n".join(lines)

@@ -9,8 +9,8 @@ import click
 
 __all__ = ["COMMANDS", "cli", "main"]
 
-COMMANDS = ("generate", "simulate", "cosim", "validate", "calibrate", "demo")
-"""In the order of the help; command ``x`` is function ``x`` of ``step_hw/cli/x.py``."""
+COMMANDS = ("generate", "simulate", "cosim", "validate", "size-fifos", "calibrate", "demo")
+"""In the order of the help; command ``x-y`` is function ``x_y`` of ``step_hw/cli/x_y.py``."""
 
 
 class _Commands(click.Group):
@@ -22,7 +22,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        return getattr(importlib.import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        name = cmd_name.replace("-", "_")
+        return getattr(importlib.import_module(f"{__name__}.{name}"), name)
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -13,7 +13,7 @@ import pytest
 from examples.data import random_tensors
 from step_hw.cli import COMMANDS
 from step_hw.cli.program_file import ProgramFile
-from step_hw.tests.command import MERGE, T4, environment, step_hw, write
+from step_hw.tests.command import FORK_JOIN, MERGE, T4, environment, step_hw, write
 from step_lang import interpret
 from step_lang.hwconfig import HardwareConfig
 
@@ -159,6 +159,33 @@ def test_piped_lines_are_not_broken(copy):
     )
     assert "copy on T = 4, predicted from the units' stated timing (no calibration file)\n" in done.stdout
     assert not any(line.endswith(" ") for line in done.stdout.splitlines())
+
+
+# size-fifos
+
+
+def test_size_fifos(tmp_path):
+    program = write(tmp_path, FORK_JOIN)
+    outcome = step_hw("size-fifos", program, *T4, "-o", tmp_path / "o", "--json", tmp_path / "s.json")
+    assert outcome.code == 0, outcome.err
+    found = json.loads((tmp_path / "s.json").read_text())
+    assert found["deadlock_free"]["depths"] == {"load_x__to__join": 7}
+    assert found["default_total_cycles"] is None and found["default_deadlock"].startswith("deadlock: ")
+    for goal, text in (("deadlock_free", "no deadlock"), ("full", "full throughput")):
+        [proof] = found[goal]["proof"]
+        assert re.search(rf"^{text}; written.*\n.*\n *{proof['link']} +{proof['depth']} +{proof['outcome'][:20]}",
+                         outcome.out, re.M)
+    # The files are configurations for the other commands.
+    for name, goal in (("deadlock_free", "deadlock_free"), ("full_throughput", "full")):
+        config = tmp_path / "o" / f"{name}.toml"
+        assert HardwareConfig.load(config).link_depths == found[goal]["depths"]
+        assert step_hw("simulate", program, "--config", config, "--json", tmp_path / "p.json").code == 0
+        assert json.loads((tmp_path / "p.json").read_text())["total_cycles"] == found[goal]["total_cycles"]
+    assert found["full"]["cycles"] == found["unbounded_cycles"]
+    before = digest(tmp_path / "o")
+    assert step_hw("size-fifos", program, *T4, "-o", tmp_path / "o").code == 0
+    assert digest(tmp_path / "o") == before
+    assert "no link deeper" in step_hw("size-fifos", program, *T4, "--hw", "link.depth=64", "-o", tmp_path / "q").out
 
 
 # cosim

@@ -55,4 +55,4 @@ def test_files_named_exist(name):
 
 
 def test_commands_named_exist():
-    assert set(re.findall(r"^\| `step-hw (\w+)", README, re.M)) == set(COMMANDS)
+    assert set(re.findall(r"^\| `step-hw ([\w-]+)", README, re.M)) == set(COMMANDS)

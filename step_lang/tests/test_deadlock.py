@@ -43,7 +43,7 @@ def test_fork_join_names_the_full_link_and_the_fix():
         "  fork writes to to_join (2/2, full), waits for join",
         "  join reads from sum (0/2, empty), waits for fold",
         "  fold reads from to_fold (0/2, empty), waits for fork",
-        "  fix: give to_join more than 2 beats ([link.depths] in the hardware configuration)",
+        "  fix: give to_join more than 2 beats in [link.depths]; step-hw size-fifos finds the depths",
     ]
 
 
@@ -102,7 +102,7 @@ def test_room_in_a_scratchpad():
         "  load writes to data (2/2, full), waits for fill",
         "  fill finds no room in pad, waits for read",
         "  read reads from count (0/2, empty), waits for load",
-        "  fix: give data more than 2 beats ([link.depths] in the hardware configuration)",
+        "  fix: give data more than 2 beats in [link.depths]; step-hw size-fifos finds the depths",
     ]
 
 

@@ -8,11 +8,11 @@ from step_lang.program import Program
 
 from .context import LoweredProgram, Lowering, Placed
 from .holds import find_holds
-from .layout import Layout, Referenced, Tiled, Whole, raise_tokens
+from .layout import Layout, Referenced, RowTiled, Tiled, Whole, raise_tokens
 from .orders import Preferences, choose_orders
 from .rules import RULES
 
-__all__ = ["Layout", "LoweredProgram", "Placed", "Referenced", "Tiled", "Whole", "lower", "raise_tokens"]
+__all__ = ["Layout", "LoweredProgram", "Placed", "Referenced", "RowTiled", "Tiled", "Whole", "lower", "raise_tokens"]
 
 
 def lower(program: Program, hw) -> LoweredProgram:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from step_lang import fn, ops
-from step_lang.dims import format_shape, is_static
+from step_lang.dims import is_static
 from step_lang.errors import ShapeMismatch, StepError
 from step_lang.interpreter import check_inputs
 from step_lang.operator import Operator
@@ -16,7 +16,17 @@ from step_lang.stream import Stream
 from step_lang.tokens import TokenStream
 from step_lang.types import Tile
 
-from .layout import Layout, Order, Referenced, Tiled, layout_of, lower_tokens, physical_type, raise_tokens
+from .layout import (
+    Layout,
+    Order,
+    Referenced,
+    RowTiled,
+    Tiled,
+    layout_of,
+    lower_tokens,
+    physical_type,
+    raise_tokens,
+)
 
 __all__ = ["LoweredProgram", "Lowering", "Placed", "may_be_bare"]
 
@@ -183,7 +193,7 @@ class Lowering:
         """The two inner dimensions, buffered, once through the affine view."""
         return self.view(self.buffer(stream, 2), shape, stride, name)
 
-    def view(self, refs: Stream, shape: tuple[int, ...], stride: tuple[int, ...], name: str) -> Stream:
+    def view(self, refs: Stream, shape: tuple[int | None, ...], stride: tuple[int, ...], name: str) -> Stream:
         """Each buffer once through an affine view. The reference is its own pass request (c = 0): no dimension is
         added, and a bare stop stays one bare stop."""
         return self.derive(("view", refs.name, shape, stride), lambda: ops.streamify(
@@ -209,8 +219,10 @@ class Lowering:
         """A vector's tiles ``[.., n, 1]`` or ``[.., 1, n]`` as ``[.., n]``."""
         return self.merged(stream, 0, 1, f"{stream.name}_line")
 
-    def as_vector(self, line: Stream, layout: Tiled, name: str) -> Stream:
+    def as_vector(self, line: Stream, layout: Tiled | RowTiled, name: str) -> Stream:
         """``[.., n]`` as the vector's layout, ``[.., n, 1]`` or ``[.., 1, n]``."""
+        if isinstance(layout, RowTiled):   # a column
+            return self.repeated(line, 1, name)
         assert isinstance(layout.type, Tile)
         across = layout.type.rows == 1 and layout.type.cols != 1   # a row vector: its tiles differ in their column
         # One of the two dimensions is 1 because a side of the logical tile is 1, not because it has one tile.
@@ -221,9 +233,11 @@ class Lowering:
 
     # Broadcasting of one operand to the grid of another
 
-    def to_grid(self, op: Operator, index: int, target: Tiled) -> Stream:
+    def to_grid(self, op: Operator, index: int, target: Tiled | RowTiled) -> Stream:
         """The physical stream of an input, each tile as often as the grid of ``target`` needs it: 1 x 1 tiles
         everywhere, columns ``Tile(R, 1)`` in every column, rows ``Tile(1, C)`` in every row."""
+        if isinstance(target, RowTiled):
+            return self._to_rows(op, index, target)
         stream = op.inputs[index]
         whole, part = target.type, stream.type
         assert isinstance(whole, Tile) and isinstance(part, Tile)
@@ -242,31 +256,65 @@ class Lowering:
         refs = self.buffer(line, 1)
         return self.view(refs, (outer, inner), (0, 1), f"{physical.name}_wide")
 
+    def _to_rows(self, op: Operator, index: int, target: RowTiled) -> Stream:
+        """As `to_grid` for a grid whose number of rows of tiles another input of ``op`` says."""
+        placed = self.input(op, index)
+        layout, physical = placed.layout, placed.stream
+        whole = [i for i, s in enumerate(op.inputs) if self._fills(s, target)]
+        if index in whole:
+            return self.aligned(physical, target)
+        if not whole:
+            raise ShapeMismatch(f"operands {', '.join(str(s.type) for s in op.inputs)} vs at least one of {target.type}",
+                                operator=op, fix="combine tiles of dynamic rows with smaller ones one at a time")
+        ref = self.aligned(self.input(op, whole[0]).stream, target)
+        if isinstance(layout, RowTiled):    # a column: each tile for the whole row
+            return ops.expand(self.aligned(physical, layout), ref, rank=1, name=self.name(f"{physical.name}_wide"))
+        if not isinstance(layout, Tiled):
+            once = self.repeated(self.repeated(physical, 1, f"{physical.name}_over"), 1, f"{physical.name}_once")
+            return ops.expand(once, ref, rank=2, name=self.name(f"{physical.name}_wide"))
+        refs = self.buffer(self.line(physical), 1)
+        return ops.streamify(refs, ref=self.last(ref, 1), name=self.name(f"{physical.name}_wide"))
+
+    def _fills(self, stream: Stream, target: RowTiled) -> bool:
+        layout = self.layout(stream)
+        return isinstance(layout, RowTiled) and layout.cols == target.cols and (
+            stream.type.cols == target.type.cols)
+
+    def aligned(self, stream: Stream, layout: RowTiled) -> Stream:
+        """The stream with the row dimension of ``layout``, which is what it is at run time."""
+        shape = (*stream.shape[:-2], *layout.dims)
+        if stream.shape == shape:
+            return stream
+        if stream.consumers:
+            stream = self.derive(("same", stream.name, shape),
+                                 lambda: ops.flatten(stream, 0, 0, name=self.name(f"{stream.name}_as")))
+            if stream.shape == shape:
+                return stream
+        return stream.assume(shape)
+
     # What rules need of their inputs
+
+    def last(self, stream: Stream, rank: int) -> Stream:
+        """The last element of every ``rank`` inner dimensions, none of which is ever 0."""
+        return self.derive(("last", stream.name, rank), lambda: ops.accum(
+            fn.last(), stream, rank=rank, hollow=True, name=self.name(f"{stream.name}_once")))
 
     def single(self, ref: Stream) -> Stream:
         """One physical element for each logical one, for operators that need only a stream's stops."""
         placed = self.get(ref)
-        if not isinstance(placed.layout, Tiled):
-            return placed.stream
-        self.no_bare(ref, ref.producer)
-        stream = placed.stream
-        return self.derive(("single", stream.name), lambda: ops.accum(
-            fn.max(), stream, rank=2, name=self.name(f"{stream.name}_once")))
+        return self.last(placed.stream, placed.layout.inner) if placed.layout.inner else placed.stream
 
     def input(self, op: Operator, index: int, order: Order | None = None) -> Placed:
         """As `get` for an input; buffered where a fork and a join would otherwise wait for each other."""
         placed = self.get(op.inputs[index], order)
-        if (op.name, index) not in self.holds or not isinstance(placed.layout, Tiled):
+        if (op.name, index) not in self.holds or not placed.layout.inner:
             return placed
+        if isinstance(placed.layout, RowTiled):
+            refs = self.buffer(placed.stream, 2)
+            stream = self.derive(("held", refs.name), lambda: ops.streamify(
+                refs, ref=refs, name=self.name(f"{placed.stream.name}_held")))
+            return Placed(stream, placed.layout)
+        assert isinstance(placed.layout, Tiled)
         outer, inner = placed.layout.dims
         stream = self.replay(placed.stream, (outer, inner), (inner, 1), f"{placed.stream.name}_held")
         return Placed(stream, placed.layout)
-
-    def no_bare(self, stream: Stream, op: Operator) -> None:
-        """Raise for a stream on which bare stops can occur, where a fold over a grid would answer them with a state."""
-        if may_be_bare(stream):
-            raise ShapeMismatch(
-                f"stream '{stream.name}' of shape {format_shape(stream.shape)} in tiles of {stream.type}: a dimension "
-                "below the outermost that may be 0 vs static dimensions", operator=op,
-                fix="flatten the stream to one dimension first, or assume its inner dimensions")

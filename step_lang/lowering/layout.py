@@ -2,7 +2,8 @@
 
 A stream of ``Tile(R, C)`` becomes a stream of T x T tiles with two more inner dimensions: in ``"col"`` order
 ``[.., C/T, R/T]``, in ``"row"`` order ``[.., R/T, C/T]``. A dimension of size 1 stays 1; 1 x 1 tiles, selectors and
-references stay as they are.
+references stay as they are. Tiles whose number of rows is known at run time only have a layout of their own, in row
+order: all but their last row of physical tiles have T rows.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from typing import Any, Literal
 
 import numpy as np
 
+from step_lang.dims import Dim, Ragged, is_static
 from step_lang.errors import StepError, TileDoesNotDivide, TypeMismatch
-from step_lang.tokens import Buffer, Data, TokenStream, data_empty, data_length
+from step_lang.tokens import Buffer, Data, TokenStream, data_empty, data_length, data_pack
 from step_lang.types import BufferRef, Selector, Tile, Tuple, Type
 
 __all__ = [
     "Layout",
     "Order",
     "Referenced",
+    "RowTiled",
     "Tiled",
     "Whole",
     "layout_of",
@@ -103,6 +106,31 @@ class Tiled:
 
 
 @dataclass(frozen=True)
+class RowTiled:
+    """Tiles of ``type``, whose rows are dynamic, as ``[.., row_tiles, cols]``: ``row_tiles`` rows of physical tiles, a
+    ragged dimension of at least 1, the last of which has what is left over (no rows at all for a tile of none)."""
+
+    type: Tile
+    row_tiles: Dim
+    cols: int
+
+    inner = 2
+    order: Order = "row"
+
+    @property
+    def dims(self) -> tuple[Dim, int]:
+        """The two inner dimensions of the physical stream."""
+        return self.row_tiles, self.cols
+
+    def raise_data(self, data: Data) -> Data:
+        raise StepError(f"tiles of {self.type} vs their stops, which say where each ends")
+
+    def lower_data(self, data: Data) -> Data:
+        raise TypeMismatch(f"input of {self.type} vs tiles of static size, or selectors",
+                           fix="give rows, and join them with accum(concat_rows)")
+
+
+@dataclass(frozen=True)
 class Referenced:
     """References to buffers whose elements lie as ``content`` says."""
 
@@ -128,7 +156,7 @@ class Referenced:
         raise TypeMismatch(f"input of {self.type} vs tiles or selectors")
 
 
-Layout = Whole | Tiled | Referenced
+Layout = Whole | Tiled | RowTiled | Referenced
 
 
 def _raise_stops(stop: np.ndarray, empty: np.ndarray, layout: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -148,8 +176,29 @@ def _raise_stops(stop: np.ndarray, empty: np.ndarray, layout: Any) -> tuple[np.n
     return (stop[keep] - 2).astype(np.int8), empty[keep]
 
 
+def _raise_rows(tokens: TokenStream, layout: RowTiled) -> TokenStream:
+    """The logical stream of a physical one of dynamic rows."""
+    stop, empty = tokens.stop, tokens.empty
+    position = np.cumsum(~empty) - 1
+    wrong = np.where(empty, stop < 2, (position % layout.cols == layout.cols - 1) != (stop >= 1))
+    if wrong.any() or tokens.elements % layout.cols:
+        beat = int(np.flatnonzero(wrong)[0]) if wrong.any() else len(stop) - 1
+        raise StepError(f"beat {beat} of the physical stream: stop {int(stop[beat])} vs rows of {layout.cols} tiles")
+    ends = position[~empty & (stop >= 2)] + 1
+    elements = []
+    for first, last in zip(np.concatenate([[0], ends[:-1]]).tolist(), ends.tolist()):
+        rows = [np.concatenate([tokens.data[i] for i in range(at, at + layout.cols)], axis=1)
+                for at in range(first, last, layout.cols)]
+        elements.append(np.concatenate(rows, axis=0))
+    keep = stop >= 2
+    data = data_pack(elements) if elements else data_empty(layout.type)
+    return TokenStream(tokens.rank - 2, (stop[keep] - 2).astype(np.int8), empty[keep], data)
+
+
 def raise_tokens(tokens: TokenStream, layout: Layout) -> TokenStream:
     """The logical token stream that a physical one stands for. Raises `StepError` where it stands for none."""
+    if isinstance(layout, RowTiled):
+        return _raise_rows(tokens, layout)
     stop, empty = _raise_stops(tokens.stop, tokens.empty, layout)
     return TokenStream(tokens.rank - layout.inner, stop, empty, layout.raise_data(tokens.data))
 
@@ -192,18 +241,24 @@ def layout_of(type_: Type, tile: int, order: Order) -> Layout:
                                fix="zip tiles of one shape, or pass the streams to the function separately")
         first = members[0]
         return Tiled(type_, first.rows, first.cols, order) if isinstance(first, Tiled) else Whole(type_)
-    if not type_.is_static:
-        raise TypeMismatch(f"{type_} of dynamic size vs a static tile", fix="lowering takes static tiles")
+    if not is_static(type_.cols):
+        raise TypeMismatch(f"{type_} of dynamic columns vs a static number",
+                           fix="the hardware's dynamic tiles have dynamic rows: transpose the program")
     if (type_.rows, type_.cols) == (1, 1):
         return Whole(type_)
-    sizes = []
+    sizes: list[int] = []
     for label, size in (("rows", type_.rows), ("cols", type_.cols)):
+        if not isinstance(size, int):
+            sizes.append(0)
+            continue
         if size != 1 and size % tile:
             raise TileDoesNotDivide(
                 f"{type_}: physical tile T = {tile} does not divide its {size} {label}",
                 fix=f"use a tile with a multiple of {tile} {label}, or a smaller tile.size in the hardware "
                     "configuration")
         sizes.append(1 if size == 1 else size // tile)
+    if not is_static(type_.rows):
+        return RowTiled(type_, Ragged(f"tiles({type_.rows})"), sizes[1])
     return Tiled(type_, sizes[0], sizes[1], order)
 
 
@@ -212,5 +267,6 @@ def physical_type(type_: Type, tile: int) -> Type:
     if isinstance(type_, Tuple):
         return Tuple(tuple(physical_type(member, tile) for member in type_.members))
     if isinstance(type_, Tile):
-        return Tile(1 if type_.rows == 1 else tile, 1 if type_.cols == 1 else tile, type_.dtype)
+        rows = tile if is_static(type_.rows) else Ragged(f"rows({type_.rows})")
+        return Tile(1 if type_.rows == 1 else rows, 1 if type_.cols == 1 else tile, type_.dtype)
     return type_

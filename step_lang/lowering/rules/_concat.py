@@ -6,10 +6,11 @@ import math
 
 from step_lang import ops
 from step_lang.dims import is_static
-from step_lang.errors import ShapeMismatch, TileDoesNotDivide
+from step_lang.errors import ShapeMismatch, TileDoesNotDivide, TypeMismatch
+from step_lang.stream import Stream
 
 from ..context import Lowering
-from ..layout import Order, Tiled
+from ..layout import Order, RowTiled, Tiled
 from ..orders import Preferences
 
 __all__ = ["lower_accum", "order_of", "preferences"]
@@ -28,20 +29,25 @@ def preferences(op) -> Preferences:
 def lower_accum(ctx: Lowering, op) -> None:
     stream = op.inputs[0]
     folded = stream.shape[len(stream.shape) - op.rank:]
-    if not all(is_static(dim) for dim in folded):
-        raise ShapeMismatch(f"joined dimensions {list(folded)} vs static ones", operator=op,
-                            fix="reshape the stream into chunks of a static size first")
-    count = math.prod(folded)
+    count = math.prod(folded) if all(is_static(dim) for dim in folded) else None
     order = order_of(op)
+    placed = ctx.get(stream, order)
+    if isinstance(placed.layout, RowTiled):
+        raise TypeMismatch(f"{op.fn.name} of {stream.type} vs tiles of static size", operator=op,
+                           fix="split them into rows first")
+    if op.fn.along == "rows" and stream.type.rows == 1:
+        _pack_rows(ctx, op, placed.stream, placed.layout, count)
+        return
+    if count is None:
+        raise ShapeMismatch(f"joined dimensions {list(folded)} vs static ones", operator=op,
+                            fix="reshape the stream into chunks of a static size first, or join single rows")
     layout = ctx.layout(op.output, order)
     assert isinstance(layout, Tiled)
-    placed = ctx.get(stream, order)
     if isinstance(placed.layout, Tiled) and getattr(stream.type, op.fn.along) != 1:
         ctx.define(op.output, ops.flatten(placed.stream, 1, 1 + op.rank, name=ctx.own(op)), layout)
         return
     if count % ctx.tile:
-        raise TileDoesNotDivide(f"{count} {op.fn.along} joined: physical tile T = {ctx.tile} does not divide them",
-                                operator=op, fix=f"join a multiple of {ctx.tile}")
+        raise _divides_not(ctx, op, count)
     if not isinstance(placed.layout, Tiled):
         line = placed.stream if op.rank == 1 else ctx.merged(placed.stream, 0, op.rank - 1, f"{op.name}_all")
         chunks, _ = ops.reshape(line, chunk=ctx.tile, name=ctx.name(f"{op.name}_chunks"))
@@ -55,3 +61,25 @@ def lower_accum(ctx: Lowering, op) -> None:
         line = ctx.merged(line, 1, op.rank, f"{op.name}_all")
     across = ctx.replay(line, (count // ctx.tile, n, ctx.tile), (ctx.tile * n, 1, n), f"{op.name}_across")
     ctx.define(op.output, ops.accum(op.fn, across, rank=1, name=ctx.own(op)), layout)
+
+
+def _divides_not(ctx: Lowering, op, count: int) -> TileDoesNotDivide:
+    return TileDoesNotDivide(f"{count} {op.fn.along} joined: physical tile T = {ctx.tile} does not divide them",
+                             operator=op, fix=f"join a multiple of {ctx.tile}")
+
+
+def _pack_rows(ctx: Lowering, op, physical: Stream, layout, count: int | None) -> None:
+    """Rows ``[.., M, 1, n]`` as ``[.., M/T, n]`` full tiles; the last one has what is left over of a dynamic M."""
+    if count is not None and count % ctx.tile:
+        raise _divides_not(ctx, op, count)
+    if isinstance(layout, Tiled):
+        line = ctx.line(physical)
+    else:   # rows of one element
+        line = ctx.repeated(physical, 1, f"{physical.name}_line")
+    if op.rank > 1:
+        line = ctx.merged(line, 1, op.rank, f"{op.name}_all")
+    packed = ops.pack_rows(line, rows=ctx.tile, name=ctx.own(op))
+    result = ctx.layout(op.output, "row")
+    if isinstance(result, RowTiled):
+        packed.assume((*op.output.shape, *result.dims))
+    ctx.define(op.output, packed, result)

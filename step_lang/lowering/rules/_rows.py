@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from step_lang import ops
+from step_lang.errors import UnknownFunction
 from step_lang.stream import Stream
 
 from ..context import Lowering
-from ..layout import Tiled
+from ..layout import RowTiled, Tiled
 from ..orders import Preferences
 
 __all__ = ["lower_accum", "lower_map", "preferences"]
@@ -20,13 +21,12 @@ def preferences(op) -> Preferences:
 def lower_map(ctx: Lowering, op) -> None:
     """``[.., R/T, C/T]`` folds its inner dimension, ``[.., C/T, R/T]`` the one above with R/T states."""
     placed = ctx.get(op.inputs[0])
-    if not isinstance(placed.layout, Tiled):
+    if not placed.layout.inner:
         ctx.define(op.output, ops.map(op.fn, placed.stream, compute_bw=op.compute_bw, name=ctx.own(op)),
                    ctx.layout(op.output))
         return
-    ctx.no_bare(op.inputs[0], op)
-    inner = 0 if placed.layout.order == "row" else 1
-    line = ops.accum(op.fn, placed.stream, rank=1, inner=inner, compute_bw=op.compute_bw,
+    inner = 1 if placed.order == "col" else 0
+    line = ops.accum(op.fn, placed.stream, rank=1, inner=inner, hollow=True, compute_bw=op.compute_bw,
                      name=ctx.name(f"{op.name}_fold"))
     _finish(ctx, op, line)
 
@@ -34,7 +34,10 @@ def lower_map(ctx: Lowering, op) -> None:
 def lower_accum(ctx: Lowering, op) -> None:
     """By columns of the grid, so that each row is folded from left to right before the next element."""
     placed = ctx.get(op.inputs[0], "col")
-    if not isinstance(placed.layout, Tiled):
+    if isinstance(placed.layout, RowTiled):
+        raise UnknownFunction(f"{op.fn.name} over elements of {op.inputs[0].type} in accum vs tiles of static rows",
+                              operator=op, fix=f"map {op.fn.name} and accumulate its results")
+    if not placed.layout.inner:
         ctx.define(op.output, ops.accum(op.fn, placed.stream, rank=op.rank, init=op.init, compute_bw=op.compute_bw,
                                         name=ctx.own(op)), ctx.layout(op.output))
         return
@@ -46,7 +49,7 @@ def lower_accum(ctx: Lowering, op) -> None:
 def _finish(ctx: Lowering, op, line: Stream) -> None:
     """``[.., R/T]`` as a vector's layout, or as single 1 x 1 results."""
     layout = ctx.layout(op.output)
-    if isinstance(layout, Tiled):
+    if isinstance(layout, (Tiled, RowTiled)):
         stream = ctx.as_vector(line, layout, ctx.own(op))
     else:
         stream = ops.flatten(line, 0, 1, name=ctx.own(op))

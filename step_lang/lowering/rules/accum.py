@@ -8,7 +8,7 @@ from step_lang import ops
 from step_lang.errors import BadParameter
 
 from ..context import Lowering
-from ..layout import Tiled
+from ..layout import RowTiled, Tiled
 from ..orders import Preferences
 from . import _concat, _matmul, _rows
 
@@ -46,6 +46,8 @@ def lower(ctx: Lowering, op) -> None:
         layout = ctx.layout(op.output)
         order = layout.order if isinstance(layout, Tiled) else None
         inputs = [ctx.input(op, i, order).stream for i in range(len(op.inputs))]
+        if isinstance(layout, RowTiled):
+            inputs = [ctx.aligned(stream, layout) for stream in inputs]
         stream = ops.accum(op.fn, *inputs, rank=op.rank, init=op.init, inner=layout.inner, compute_bw=op.compute_bw,
                            name=ctx.own(op))
         ctx.define(op.output, stream, layout)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from step_lang import ops
 
 from ..context import Lowering
-from ..layout import Tiled
 from ..orders import Preferences
 
 KIND = "expand"
@@ -20,7 +19,7 @@ def lower(ctx: Lowering, op) -> None:
     value, ref = op.inputs
     placed = ctx.get(value, ctx.order(op.output))
     physical_ref = ctx.single(ref)
-    if not isinstance(placed.layout, Tiled):
+    if not placed.layout.inner:
         stream = ops.expand(placed.stream, physical_ref, op.rank, name=ctx.own(op))
         ctx.define(op.output, stream, placed.layout)
         return

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from step_lang import ops
+from step_lang.dims import format_shape
+from step_lang.errors import ShapeMismatch
 
 from ..context import Lowering, may_be_bare
 from ..layout import Tiled
@@ -13,7 +15,11 @@ KIND = "flatten"
 def lower(ctx: Lowering, op) -> None:
     placed = ctx.get(op.inputs[0], ctx.order(op.output))
     layout = placed.layout
-    if isinstance(layout, Tiled) and op.lo == 0 and may_be_bare(op.inputs[0]):
+    if layout.inner and op.lo == 0 and may_be_bare(op.inputs[0]):
+        if not isinstance(layout, Tiled):
+            raise ShapeMismatch(f"stream '{op.inputs[0].name}' of shape {format_shape(op.inputs[0].shape)} in tiles of "
+                                f"{op.inputs[0].type}: a dimension below the outermost that may be 0 vs static ones",
+                                operator=op, fix="assume its inner dimensions where they are never 0")
         # Bare stops of the innermost dimension must vanish, which they do only at level 0: the grid is merged too and
         # split again.
         _, inner = layout.dims

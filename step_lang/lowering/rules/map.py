@@ -8,9 +8,9 @@ from step_lang.stream import Stream
 from step_lang.types import Tile
 
 from ..context import Lowering
-from ..layout import Order, Tiled
+from ..layout import Order, RowTiled, Tiled
 from ..orders import Preferences
-from . import _matmul, _rows
+from . import _matmul, _rows, _set_offset
 
 KIND = "map"
 
@@ -24,6 +24,8 @@ def preferences(op) -> Preferences:
         return _rows.preferences(op)
     if op.fn.name in ("concat_rows", "concat_cols"):
         return Preferences()
+    if op.fn.name == "set_offset":
+        return _set_offset.preferences(op)
     out = op.output
     same = [out]
     votes: list[tuple[Stream, Order]] = []
@@ -43,12 +45,15 @@ def lower(ctx: Lowering, op) -> None:
         _matmul.lower_map(ctx, op)
     elif op.fn.name in ("row_sum", "row_max"):
         _rows.lower_map(ctx, op)
+    elif op.fn.name == "set_offset":
+        _set_offset.lower_map(ctx, op)
     elif op.fn.name in ("concat_rows", "concat_cols"):
         raise UnknownFunction(f"function {op.fn.name!r} in map vs one that lowering knows", operator=op,
                               fix="join the elements of one stream with accum")
     else:
         layout = ctx.layout(op.output)
-        if isinstance(layout, Tiled):
+        if layout.inner:
+            assert isinstance(layout, (Tiled, RowTiled))
             inputs = [ctx.to_grid(op, i, layout) for i in range(len(op.inputs))]
         else:
             inputs = [ctx.get(stream).stream for stream in op.inputs]

@@ -33,7 +33,7 @@ def lower(ctx: Lowering, op) -> None:
             f"padding flags of '{op.inputs[0].name}': elements of {op.inputs[0].type} vs 1 x 1 tiles, the only "
             "ones whose flags the hardware has", operator=op, fix="reshape a stream of 1 x 1 tiles for the flags")
     # A chunk that the program says is always full still needs a value where its physical dimension is not innermost.
-    pad = op.pad if op.pad is not None or whole or not isinstance(placed.layout, Tiled) else 0
+    pad = op.pad if op.pad is not None or whole or not placed.layout.inner else 0
     outputs = ops.reshape(placed.stream, chunk=op.chunk, dim=op.dim + placed.layout.inner, pad=pad, name=ctx.own(op))
     ctx.define(data, outputs[0], placed.layout)
     if not isinstance(placed.layout, Tiled):

@@ -10,6 +10,8 @@ import click
 import numpy as np
 
 from step_hw.design import Design
+from step_hw.run_record import RunRecord
+from step_lang import TokenStream
 from step_lang.errors import RtlError
 
 from .measure import Measurement, expect, measure
@@ -29,6 +31,7 @@ from .options import (
     write_json,
     write_pictures,
 )
+from .program_file import ProgramFile
 
 __all__ = ["cosim", "run"]
 
@@ -48,8 +51,8 @@ def cosim(**options: Any) -> None:
     """Simulate PROGRAM on RTL; compare bits and cycles.
 
     Every stored tensor and every token of every link is compared with the interpreter, the cycle count with the model.
-    Writes Verilog, pictures, the stored tensors and result.json to -o (default: build/<program>), and arbitration.json,
-    the grants with which the interpreter repeats the run, where the program merges streams in order of arrival.
+    Writes Verilog, pictures, the stored tensors and result.json to -o (default: build/<program>), and the directory
+    run, from which 'step-hw replay' repeats the run: program, inputs, the order in which streams were merged, results.
     """
     run(**options)
 
@@ -89,8 +92,8 @@ def run(
         design, tensors, build, simulator, constants, expected=expected, progress=console.is_terminal, waves=waves
     )
     stored = [_save(output / f"{name}.npy", tensor) for name, tensor in found.rtl.tensors.items()]
-    if design.arbitrates:
-        write_json(output / "arbitration.json", found.rtl.arbitration)
+    record = _record(file, design, tensors, found).save(output / "run")
+    (record / "hw.toml").write_text(design.hw.to_toml())
     numbers = found.as_json()
     write_json(
         result,
@@ -117,6 +120,7 @@ def run(
                 ("Verilog", str(output / "verilog")),
                 ("stored", ", ".join(map(str, stored)) or "nothing"),
                 ("numbers", str(result)),
+                ("to repeat it", f"step-hw replay {record}"),
                 *([("waveform", str(found.rtl.native.waves))] if found.rtl.native.waves else []),
                 *(("warning", text) for text in design.graph.warnings),
             ],
@@ -124,6 +128,17 @@ def run(
     )
     if not found.verdict.bit_exact:
         raise RtlError(f"RTL of '{design.program.name}' differs from the interpreter: {found.verdict.differences[0]}")
+
+
+def _record(file: ProgramFile, design: Design, tensors: dict[str, np.ndarray], found: Measurement) -> RunRecord:
+    """What ``step-hw replay`` needs."""
+    streams = {}
+    for name, value in design.inputs.items():
+        stream = next(s for s in design.program.streams if s.name == name)
+        streams[name] = value if isinstance(value, TokenStream) else TokenStream.from_nested(
+            value, stream.rank, stream.type)
+    return RunRecord(file.path.name, file.path.read_text(), file.function, file.parameters, tensors, streams,
+                     found.rtl.arbitration, found.rtl.tensors, found.as_json() | {"cycles": found.rtl.cycles})
 
 
 def _table(design: Design, found: Measurement, simulator: str, where: str, more: list[tuple[str, str]]) -> Any:

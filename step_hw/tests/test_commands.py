@@ -207,20 +207,42 @@ def test_cosim(copy, tmp_path):
     assert (stored == random_tensors(file.build(), 3)["x"].view(np.uint16)).all()
 
 
-def test_cosim_records_the_order_of_arrival(tmp_path):
-    """From arbitration.json the run is repeated without RTL."""
-    path = write(tmp_path, MERGE)
-    outcome = step_hw("cosim", path, "--hw", "tile.size=2", "-o", tmp_path / "out")
+def test_run_is_replayed_from_its_files(tmp_path):
+    """The grants of RTL, the inputs and the program lie beside the results; a byte changed in any is told."""
+    program_file = write(tmp_path, MERGE)
+    outcome = step_hw("cosim", program_file, "--hw", "tile.size=2", "--simulator", "icarus", "-o", tmp_path / "out")
     assert outcome.code == 0, outcome.err
     found = json.loads((tmp_path / "out/result.json").read_text())
+    record = json.loads((tmp_path / "out/run/run.json").read_text())
     assert found["bit_exact"] is True and found["same_grants"] is True and found["cycles"] == found["model_cycles"]
-    grants = json.loads((tmp_path / "out/arbitration.json").read_text())
-    assert grants == found["arbitration"]
-    order = grants["merge"]
+    order = record["arbitration"]["merge"]
     assert sorted(order) == [0, 0, 1, 1, 1, 1] != order
-    program = ProgramFile.open(path).build()
-    again = interpret(program, random_tensors(program, 0), arbitration=grants).tensors["y"]
-    assert (np.load(tmp_path / "out/y.npy") == again.view(np.uint16)).all()
+    assert record["arbitration"] == found["arbitration"] and record["numbers"]["cycles"] == found["cycles"]
+    # The order is RTL's, not index order.
+    program = ProgramFile.open(program_file).build()
+    tensors = random_tensors(program, 0)
+    assert not np.array_equal(interpret(program, tensors).tensors["y"],
+                              interpret(program, tensors, arbitration=record["arbitration"]).tensors["y"])
+
+    Path(program_file).unlink()  # the record holds all that is needed
+    again = step_hw("replay", tmp_path / "out/run", "--json", tmp_path / "again.json")
+    assert again.code == 0, again.err
+    numbers = json.loads((tmp_path / "again.json").read_text())
+    assert numbers["bit_exact"] and numbers["cycles"] == found["cycles"]
+
+    with np.load(tmp_path / "out/run/run.npz") as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["output.y"][0, 0] ^= 1
+    np.savez(tmp_path / "out/run/run.npz", **arrays)
+    changed = step_hw("replay", tmp_path / "out/run")
+    assert changed.code == 2 and "tensor 'y': recorded vs repeated" in changed.err
+
+    with (tmp_path / "out/run/program.py").open("a") as file:
+        file.write("\n")
+    edited = step_hw("replay", tmp_path / "out/run")
+    assert edited.code == 2 and "program.py was changed since" in edited.err
+    missing = step_hw("replay", tmp_path / "nothing")
+    assert missing.code == 2 and "run.json, run.npz and the program file" in missing.err
 
 
 def test_cosim_of_a_given_tensor(copy, tmp_path):

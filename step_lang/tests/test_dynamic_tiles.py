@@ -140,10 +140,6 @@ def test_split_into_larger_pieces():
 
 def test_layout_of_dynamic_rows():
     """2 logical tiles of 3 and 0 rows, T = 2: 2 and 1 rows of physical tiles."""
-    with Program("layout") as p:
-        tiles = ops.input_stream("x", Tile(ragged("r"), 4, bf16), (2,))
-        ops.linear_offchip_store(ops.map(fn.row_max(), tiles), p.tensor("y", (1, 1), bf16)) if False else None
-    del tiles
     layout = RowTiled(Tile(ragged("r"), 4, bf16), ragged("n"), 2)
     parts = [np.full((rows, 2), i, dtype=bf16.numpy) for i, rows in enumerate((2, 2, 1, 1, 0, 0))]
     raised = raise_tokens(TokenStream(2, [0, 1, 0, 2, 0, 2], [False] * 6, parts), layout)

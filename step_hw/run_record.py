@@ -1,0 +1,129 @@
+"""A run on files: what went into it and what came out, so that it can be repeated elsewhere and later."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from step_lang import Program, TokenStream
+from step_lang.errors import BuildError, TensorError
+from step_lang.types import Tile, Tuple, Type
+
+__all__ = ["RunRecord"]
+
+_VERSION = 1
+
+
+@dataclass
+class RunRecord:
+    """One run of a program.
+
+    source, function, parameters : text of the program file, its builder, and what it was given
+    file : name of the program file
+    tensors, streams : off-chip inputs and values of input streams, by name
+    arbitration : grants of each operator that arbitrates, by its name
+    outputs : stored tensors by name
+    numbers : cycles, bytes and whatever else was measured (JSON)
+    """
+
+    file: str
+    source: str
+    function: str
+    parameters: dict[str, Any]
+    tensors: dict[str, np.ndarray]
+    streams: dict[str, TokenStream]
+    arbitration: dict[str, list[int]]
+    outputs: dict[str, np.ndarray]
+    numbers: dict[str, Any] = field(default_factory=dict)
+
+    def save(self, directory: Path) -> Path:
+        """Write ``run.json``, the program file and ``run.npz`` into ``directory``, which is made. Raises
+        `BuildError`."""
+        arrays: dict[str, np.ndarray] = {}
+        for kind, group in (("tensor", self.tensors), ("output", self.outputs)):
+            arrays |= {f"{kind}.{name}": _plain(array) for name, array in group.items()}
+        for name, tokens in self.streams.items():
+            arrays |= {f"stop.{name}": tokens.stop, f"empty.{name}": tokens.empty}
+            parts = tokens.data if isinstance(tokens.data, tuple) else (tokens.data,)
+            arrays |= {f"data{i}.{name}": _plain(np.asarray(part)) for i, part in enumerate(parts)}
+        document = {
+            "version": _VERSION, "program": self.file, "function": self.function, "parameters": self.parameters,
+            "sha256": hashlib.sha256(self.source.encode()).hexdigest(), "streams": sorted(self.streams),
+            "arbitration": self.arbitration, "numbers": self.numbers,
+        }
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            with (directory / "run.npz.part").open("wb") as file:
+                np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+            (directory / self.file).write_text(self.source)
+            (directory / "run.npz.part").replace(directory / "run.npz")
+            # Last: a directory with run.json holds all of the run.
+            (directory / "run.json.part").write_text(json.dumps(document, indent=1) + "\n")
+            (directory / "run.json.part").replace(directory / "run.json")
+        except OSError as error:
+            raise BuildError(f"run record {directory}: {error.strerror} vs a writable place",
+                             fix="choose another with -o") from error
+        return directory
+
+    @classmethod
+    def load(cls, directory: Path, program_of: Any) -> tuple[RunRecord, Program]:
+        """The record in ``directory`` and its program, which ``program_of(path, function, parameters)`` builds.
+
+        Raises `BuildError` for a directory without a whole record, `TensorError` for one whose program file was
+        changed since or whose arrays are not those of the program.
+        """
+        try:
+            document = json.loads((directory / "run.json").read_text())
+            source = (directory / document["program"]).read_text()
+            with np.load(directory / "run.npz") as file:
+                arrays = {name: file[name] for name in file.files}
+        except (OSError, ValueError, KeyError) as error:
+            raise BuildError(f"run record {directory}: {error} vs run.json, run.npz and the program file",
+                             fix="give the directory 'run' that step-hw cosim wrote") from error
+        if document["version"] != _VERSION:
+            raise BuildError(f"run record {directory}: version {document['version']} vs {_VERSION}")
+        if hashlib.sha256(source.encode()).hexdigest() != document["sha256"]:
+            raise TensorError(f"run record {directory}: {document['program']} was changed since vs the program that ran",
+                              fix="restore it, or run step-hw cosim again")
+        program = program_of(directory / document["program"], document["function"], document["parameters"])
+        types = {stream.name: stream for stream in program.streams}
+        streams = {}
+        for name in document["streams"]:
+            if name not in types or f"stop.{name}" not in arrays:
+                raise TensorError(f"run record {directory}: stream '{name}' vs the program's {', '.join(types)}")
+            type_ = types[name].type
+            members: Sequence[Type] = type_.members if isinstance(type_, Tuple) else (type_,)
+            parts = [_typed(arrays[f"data{i}.{name}"], member) for i, member in enumerate(members)]
+            streams[name] = TokenStream(types[name].rank, arrays[f"stop.{name}"], arrays[f"empty.{name}"],
+                                        tuple(parts) if isinstance(type_, Tuple) else parts[0])
+        groups: dict[str, dict[str, np.ndarray]] = {"tensor": {}, "output": {}}
+        for key, array in arrays.items():
+            kind, _, name = key.partition(".")
+            if kind in groups:
+                if name not in program.tensors:
+                    raise TensorError(f"run record {directory}: tensor '{name}' vs the program's "
+                                      f"{', '.join(program.tensors)}")
+                groups[kind][name] = array.view(program.tensors[name].dtype.numpy)
+        return cls(document["program"], source, document["function"], document["parameters"], groups["tensor"],
+                   streams, {name: list(grants) for name, grants in document["arbitration"].items()},
+                   groups["output"], document["numbers"]), program
+
+    def differences(self, tensors: Mapping[str, np.ndarray]) -> list[str]:
+        """Stored tensors that are not, bit for bit, what ``tensors`` say."""
+        return [f"tensor '{name}': recorded vs repeated" for name, recorded in self.outputs.items()
+                if name not in tensors or recorded.tobytes() != tensors[name].tobytes()]
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """.npz files cannot say bfloat16: its bits travel as uint16."""
+    return array.view(np.uint16) if array.dtype.name == "bfloat16" else array
+
+
+def _typed(array: np.ndarray, type_: Type) -> np.ndarray:
+    return array.view(type_.dtype.numpy) if isinstance(type_, Tile) and array.dtype != type_.dtype.numpy else array

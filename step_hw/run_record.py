@@ -89,7 +89,7 @@ class RunRecord:
         if document["version"] != _VERSION:
             raise BuildError(f"run record {directory}: version {document['version']} vs {_VERSION}")
         if hashlib.sha256(source.encode()).hexdigest() != document["sha256"]:
-            raise TensorError(f"run record {directory}: {document['program']} was changed since vs the program that ran",
+            raise TensorError(f"run record {directory}: {document['program']} was changed since vs what ran",
                               fix="restore it, or run step-hw cosim again")
         program = program_of(directory / document["program"], document["function"], document["parameters"])
         types = {stream.name: stream for stream in program.streams}

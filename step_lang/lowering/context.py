@@ -92,9 +92,10 @@ class LoweredProgram:
         return self.placed[name]
 
 
-def may_be_bare(stream: Stream) -> bool:
-    """Whether a bare stop can occur on the stream: only where a dimension below the outermost may be 0."""
-    return any(not is_static(dim) or dim == 0 for dim in stream.shape[1:])
+def may_be_bare(stream: Stream, inner: int = 0) -> bool:
+    """Whether a bare stop can occur on the stream: only where a dimension below the outermost may be 0. ``inner``
+    dimensions are known never to be."""
+    return any(not is_static(dim) or dim == 0 for dim in stream.shape[1:len(stream.shape) - inner])
 
 
 class Lowering:
@@ -264,8 +265,9 @@ class Lowering:
         if index in whole:
             return self.aligned(physical, target)
         if not whole:
-            raise ShapeMismatch(f"operands {', '.join(str(s.type) for s in op.inputs)} vs at least one of {target.type}",
-                                operator=op, fix="combine tiles of dynamic rows with smaller ones one at a time")
+            operands = ", ".join(str(s.type) for s in op.inputs)
+            raise ShapeMismatch(f"operands {operands} vs at least one of {target.type}", operator=op,
+                                fix="combine tiles of dynamic rows with smaller ones one at a time")
         ref = self.aligned(self.input(op, whole[0]).stream, target)
         if isinstance(layout, RowTiled):    # a column: each tile for the whole row
             return ops.expand(self.aligned(physical, layout), ref, rank=1, name=self.name(f"{physical.name}_wide"))
@@ -277,8 +279,7 @@ class Lowering:
 
     def _fills(self, stream: Stream, target: RowTiled) -> bool:
         layout = self.layout(stream)
-        return isinstance(layout, RowTiled) and layout.cols == target.cols and (
-            stream.type.cols == target.type.cols)
+        return isinstance(layout, RowTiled) and layout.type.cols == target.type.cols
 
     def aligned(self, stream: Stream, layout: RowTiled) -> Stream:
         """The stream with the row dimension of ``layout``, which is what it is at run time."""
@@ -297,7 +298,7 @@ class Lowering:
     def last(self, stream: Stream, rank: int) -> Stream:
         """The last element of every ``rank`` inner dimensions, none of which is ever 0."""
         return self.derive(("last", stream.name, rank), lambda: ops.accum(
-            fn.last(), stream, rank=rank, hollow=True, name=self.name(f"{stream.name}_once")))
+            fn.last(), stream, rank=rank, hollow=may_be_bare(stream, rank), name=self.name(f"{stream.name}_once")))
 
     def single(self, ref: Stream) -> Stream:
         """One physical element for each logical one, for operators that need only a stream's stops."""

@@ -231,8 +231,8 @@ def layout_of(type_: Type, tile: int, order: Order) -> Layout:
         return Whole(type_)
     if isinstance(type_, BufferRef):
         content = layout_of(type_.tile, tile, order)
-        if isinstance(content, Referenced):
-            raise TypeMismatch(f"{type_}: a buffer of references vs a buffer of tiles")
+        if not isinstance(content, (Whole, Tiled)):
+            raise TypeMismatch(f"{type_}: a buffer of references or of tiles of dynamic rows vs one of static tiles")
         return Referenced(type_, content)
     if isinstance(type_, Tuple):
         members = [layout_of(member, tile, order) for member in type_.members]

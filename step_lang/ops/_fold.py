@@ -63,9 +63,8 @@ class FoldOperator(CallOperator):
         if self.rank + self.inner > stream.rank:
             raise BadParameter(f"rank + inner: {self.rank} + {self.inner} vs the stream's rank {stream.rank}",
                                operator=self, fix="promote the stream, or fold fewer dimensions")
-        if not isinstance(self.hollow, bool) or (self.hollow and not self.inner):
-            raise BadParameter(f"hollow: {self.hollow!r} with inner {self.inner} vs a bool, and True only with inner "
-                               "dimensions", operator=self, fix="an empty group without them leaves init")
+        if not isinstance(self.hollow, bool):
+            raise BadParameter(f"hollow: {self.hollow!r} vs a bool", operator=self)
         at = len(stream.shape) - self.inner
         self.inner_shape = stream.shape[at:]
         static = self.inner_shape[1:] if self.may_be_open else self.inner_shape
@@ -105,6 +104,11 @@ class FoldOperator(CallOperator):
             within = np.arange(len(group)) - np.repeat(np.cumsum(counts) - counts, counts)
             position, step = within % self.positions, within // self.positions
             sizes = np.where((counts == 0) & self.hollow, 0, self.positions)
+            lost = np.flatnonzero((sizes == 0) & (close == self.rank))
+            if len(lost) and not self.inner:
+                raise StreamProtocolError(f"group {int(lost[0])}: no element, and nothing closes with it, vs a group "
+                                          "that is left out with the vector it is all of", operator=self,
+                                          fix="leave out hollow where folded dimensions may be 0")
             if self.inner:
                 self._check_inner(tokens, position, counts)
         return Groups((np.cumsum(sizes) - sizes)[group] + position, step, close, sizes)

@@ -53,8 +53,8 @@ def accum(fn: Function, *streams: Stream, rank: int, init: Any = None, inner: in
     ``[D_a..D_{b+c}, (b folded), D_{c-1}..D_0] -> [D_a..D_{b+c}, D_{c-1}..D_0]``.
 
     The state is a tensor of the c inner dimensions, at most two. On a stop s >= b + c it leaves, its last element with
-    s - b; a group without elements leaves ``init`` (None: the function's neutral element). With ``hollow`` (c >= 1) it
-    leaves as a bare stop s - b instead.
+    s - b; a group without elements leaves ``init`` (None: the function's neutral element). With ``hollow`` it
+    leaves as a bare stop s - b instead (an error where that is no stop).
 
     The outermost inner dimension may be ragged: all tensors of a group have the size of its first, which the state has
     then too, and a group without elements is an error unless ``hollow``. Tiles may be of varying size: those folded

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from step_lang import Program, Selector, Tile, bf16, dynamic, fn, ops, ragged, scalar, u32
-from step_lang.errors import StepError, TypeMismatch
-from step_lang.lowering import RowTiled, lower
+from step_lang import Program, Selector, Tile, bf16, fn, ops, ragged
+from step_lang.lowering import RowTiled
 from step_lang.lowering.layout import raise_tokens
 from step_lang.tests.lowered import assert_lowered_equals
 from step_lang.tokens import TokenStream
@@ -145,12 +144,3 @@ def test_layout_of_dynamic_rows():
     raised = raise_tokens(TokenStream(2, [0, 1, 0, 2, 0, 2], [False] * 6, parts), layout)
     assert [len(tile) for tile in raised.data] == [3, 0] and raised.stop.tolist() == [0, 0]
     assert raised.data[0].astype(int).tolist() == [[0, 0, 1, 1], [0, 0, 1, 1], [2, 2, 3, 3]]
-
-
-def test_dynamic_columns_are_refused():
-    with Program("columns") as p:
-        rows = ops.input_stream("x", scalar(u32), (dynamic("n"),))
-        wide = ops.accum(fn.concat_cols(), ops.promote(rows), rank=1)
-        ops.linear_offchip_store(ops.flat_map(fn.split_rows(), wide), p.tensor("y", (1, 1), u32))
-    with pytest.raises((TypeMismatch, StepError), match="dynamic columns"):
-        lower(p, 2)

@@ -270,9 +270,9 @@ def test_too_many_ranks():
 
 def test_function_without_hardware():
     with Program("p") as p:
-        x = ops.linear_offchip_load(p.tensor("x", (4, 4), int8), (1, 4), shape=(2, 2), stride=(2, 1))
-        stored(p, ops.accum(fn.concat_rows(), x, rank=1, name="pack"), 4, 4, int8)
-    with pytest.raises(UnknownFunction, match=r"accum 'pack' \(test_mapping.py:\d+\): function 'concat_rows' vs a"):
+        x = ops.linear_offchip_load(p.tensor("x", (4, 4), int8), (4, 1), shape=(2, 2), stride=(2, 1))
+        stored(p, ops.accum(fn.concat_cols(), x, rank=1, name="pack"), 4, 4, int8)
+    with pytest.raises(UnknownFunction, match=r"accum 'pack' \(test_mapping.py:\d+\): function 'concat_cols' vs a"):
         graph_of(p)
 
 

@@ -127,7 +127,7 @@ def test_streams_are_named(p):
     (lambda p: ops.accum(fn.add(), stream(2, 3, 3, R), rank=1, inner=2), BadParameter,
      "[3, R] vs at most two, the inner one"),
     (lambda p: ops.scan(fn.add(), stream(2, 3, R), rank=1, inner=1), BadParameter, "[R] vs at most two static"),
-    (lambda p: ops.accum(fn.add(), stream(2, 3), rank=1, hollow=True), BadParameter, "hollow: True with inner 0"),
+    (lambda p: ops.accum(fn.add(), stream(2, 3), rank=1, hollow=2), BadParameter, "hollow: 2 vs a bool"),
     (lambda p: ops.accum(fn.silu(), stream(2, 3, type_=scalar(bf16)), rank=1), UnknownFunction, "silu"),
     (lambda p: ops.scan(fn.concat_rows(), stream(2, 3), rank=1), BadParameter, "grows"),
     (lambda p: ops.flatten(stream(2, 3), 1, 1), BadParameter, "1..1 vs 0..1"),

@@ -72,6 +72,7 @@ def _lower_map_rows(ctx: Lowering, op, a: Stream, b: Stream, order: Order, k: in
     """A of dynamic rows, order (i, j, k): the whole of B is buffered and read once for each row of A's tiles, which is
     read J times. So nothing but the stream of rows has a dynamic size."""
     layout = ctx.layout(op.output)
+    assert isinstance(layout, RowTiled)
     rows = ctx.buffer(a, 1)
     # The grid of B as it lies: k innermost where its columns are outermost (or, transposed, its rows).
     along = (k, 1) if (order == "col") != op.fn.params["transpose_b"] else (1, j)

@@ -6,7 +6,7 @@ from step_lang import ops
 from step_lang.errors import UnknownFunction
 from step_lang.stream import Stream
 
-from ..context import Lowering
+from ..context import Lowering, may_be_bare
 from ..layout import RowTiled, Tiled
 from ..orders import Preferences
 
@@ -26,8 +26,8 @@ def lower_map(ctx: Lowering, op) -> None:
                    ctx.layout(op.output))
         return
     inner = 1 if placed.order == "col" else 0
-    line = ops.accum(op.fn, placed.stream, rank=1, inner=inner, hollow=True, compute_bw=op.compute_bw,
-                     name=ctx.name(f"{op.name}_fold"))
+    line = ops.accum(op.fn, placed.stream, rank=1, inner=inner, hollow=may_be_bare(op.inputs[0]),
+                     compute_bw=op.compute_bw, name=ctx.name(f"{op.name}_fold"))
     _finish(ctx, op, line)
 
 

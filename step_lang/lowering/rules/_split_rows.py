@@ -35,8 +35,8 @@ def lower_flat_map(ctx: Lowering, op) -> None:
         return
     if rows != 1 or not placed.layout.inner:
         raise UnknownFunction(
-            f"split_rows(rows={rows}) of {stream.type} vs pieces of 1 row, or of a multiple of T = {ctx.tile} rows that "
-            "divides a static tile", operator=op, fix="split into single rows and reshape them")
+            f"split_rows(rows={rows}) of {stream.type} vs pieces of 1 row, or of a multiple of T = {ctx.tile} rows "
+            "that divides a static tile", operator=op, fix="split into single rows and reshape them")
     unpacked = ops.unpack_rows(placed.stream, name=ctx.name(f"{op.name}_rows"))
     piece = op.output.type
     assert isinstance(piece, Tile)

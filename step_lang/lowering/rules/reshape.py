@@ -9,7 +9,7 @@ from step_lang.dims import is_static
 from step_lang.errors import BadParameter, UnknownFunction
 
 from ..context import Lowering
-from ..layout import Tiled
+from ..layout import RowTiled
 from ..orders import Preferences
 
 KIND = "reshape"
@@ -28,13 +28,13 @@ def lower(ctx: Lowering, op) -> None:
     placed = ctx.get(op.inputs[0], ctx.order(data))
     size = op.inputs[0].shape[op.inputs[0].rank - op.dim]
     whole = is_static(size) and size % op.chunk == 0
-    if isinstance(placed.layout, Tiled) and flags.consumers:
-        raise UnknownFunction(
-            f"padding flags of '{op.inputs[0].name}': elements of {op.inputs[0].type} vs 1 x 1 tiles, the only "
-            "ones whose flags the hardware has", operator=op, fix="reshape a stream of 1 x 1 tiles for the flags")
+    if isinstance(placed.layout, RowTiled) and (flags.consumers or op.pad is not None):
+        raise UnknownFunction(f"padding of '{op.inputs[0].name}' with tiles of {op.inputs[0].type} vs tiles of static "
+                              "rows", operator=op, fix="pad rows before they are joined")
     # A chunk that the program says is always full still needs a value where its physical dimension is not innermost.
     pad = op.pad if op.pad is not None or whole or not placed.layout.inner else 0
-    outputs = ops.reshape(placed.stream, chunk=op.chunk, dim=op.dim + placed.layout.inner, pad=pad, name=ctx.own(op))
+    outputs = ops.reshape(placed.stream, chunk=op.chunk, dim=op.dim + placed.layout.inner, pad=pad,
+                          flag_rank=placed.layout.inner, name=ctx.own(op))
     ctx.define(data, outputs[0], placed.layout)
-    if not isinstance(placed.layout, Tiled):
+    if not isinstance(placed.layout, RowTiled):
         ctx.define(flags, outputs[1], ctx.layout(flags))

@@ -125,9 +125,9 @@ def test_a_tensor_that_has_no_affine_numbers_is_refused():
         lower(p, 2)
 
 
-def test_other_functions_are_refused_by_name():
+def test_other_pieces_are_refused_by_name():
     with Program("p") as p:
-        x = ops.input_stream("x", Tile(4, 4, bf16), (2,))
-        ops.linear_offchip_store(ops.flat_map(fn.split_rows(3), x, name="split"), p.tensor("y", (3, 4), bf16))
-    with pytest.raises(UnknownFunction, match=r"'split'.*split_rows\(rows=3\) of"):
+        x = ops.input_stream("x", Tile(6, 4, bf16), (2,))
+        ops.linear_offchip_store(ops.flat_map(fn.split_rows(4), x, name="split"), p.tensor("y", (16, 4), bf16))
+    with pytest.raises(UnknownFunction, match=r"'split'.*split_rows\(rows=4\) of Tile\(6, 4, bf16\) vs pieces of 1 row"):
         lower(p, 2)

@@ -129,5 +129,5 @@ def test_other_pieces_are_refused_by_name():
     with Program("p") as p:
         x = ops.input_stream("x", Tile(6, 4, bf16), (2,))
         ops.linear_offchip_store(ops.flat_map(fn.split_rows(4), x, name="split"), p.tensor("y", (16, 4), bf16))
-    with pytest.raises(UnknownFunction, match=r"'split'.*split_rows\(rows=4\) of Tile\(6, 4, bf16\) vs pieces of 1 row"):
+    with pytest.raises(UnknownFunction, match=r"'split'.*split_rows\(rows=4\) of Tile\(6, 4, bf16\) vs"):
         lower(p, 2)

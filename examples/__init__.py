@@ -1,1 +1,3 @@
-"""Programs a user would start from: each exposes ``build(**parameters) -> Program`` and ``inputs(program, seed)``."""
+"""Programs a user would start from. Each exposes ``build(**parameters) -> Program``, ``inputs(program, seed)``, the
+tensors it reads, and ``streams(program, seed)``, the values of its input streams, where it has any. The latter two may
+also ask, by name, for parameters of ``build``."""

@@ -1,0 +1,85 @@
+"""Which experts serve which token: from a trace, or made so that given counts come out."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from step_lang.errors import BadParameter
+
+__all__ = ["MIXTRAL_B64", "choose_experts", "expert_counts", "load_experts", "spread_counts"]
+
+MIXTRAL_B64 = (13, 10, 17, 14, 17, 10, 24, 23)
+"""Tokens of each expert of Mixtral-8x7B, 64 tokens with two experts each (the paper's trace)."""
+
+
+def load_experts(path: str | Path, batch: int, top_k: int, experts: int) -> np.ndarray:
+    """Expert indices ``[batch, top_k]`` of a trace: a .npz file with key ``data``, or a directory that holds one.
+
+    Raises `BadParameter` for a file that is none, or whose sizes are others.
+    """
+    place = Path(path)
+    if place.is_dir():
+        place = next(iter(sorted(place.glob("*.npz"))), place)
+    try:
+        with np.load(place) as archive:
+            found = np.asarray(archive["data"])
+    except (OSError, KeyError, ValueError, EOFError, zipfile.BadZipFile, AttributeError, TypeError) as error:
+        raise BadParameter(f"routing trace: '{path}' vs a .npz file with key 'data' ({error})") from None
+    if found.shape != (batch, top_k) or found.dtype.kind not in "iu":
+        raise BadParameter(f"routing trace '{path}': {found.dtype} of shape {list(found.shape)} vs integers of "
+                           f"[batch, top_k] = [{batch}, {top_k}]", fix="give the trace's batch and top_k")
+    if found.min() < 0 or found.max() >= experts:
+        raise BadParameter(f"routing trace '{path}': expert {int(found.max())} vs experts 0..{experts - 1}")
+    if any(len(set(row)) < top_k for row in found.tolist()):
+        raise BadParameter(f"routing trace '{path}': a token with one expert twice vs {top_k} different ones")
+    return found.astype(np.int64)
+
+
+def spread_counts(batch: int, top_k: int, experts: int, idle: int = 0, seed: int = 0) -> tuple[int, ...]:
+    """Tokens of each expert where no trace says: uneven as a router's choices are, ``idle`` of them without any, no
+    expert with more than ``batch``, ``batch * top_k`` in all.
+
+    Raises `BadParameter` unless at least ``top_k`` experts are not idle.
+    """
+    if not 0 <= idle <= experts - top_k:
+        raise BadParameter(f"idle experts: {idle} vs 0..{experts - top_k}, so that {top_k} of {experts} serve a token")
+    rng = np.random.default_rng([seed, batch, top_k, experts, idle])
+    busy = rng.permutation(experts)[idle:]
+    weight = rng.gamma(2.0, size=len(busy))
+    counts = np.zeros(experts, dtype=np.int64)
+    for _ in range(batch * top_k):
+        # The one that lags most behind its share, of those that have room.
+        share = np.where(counts[busy] < batch, weight / (counts[busy] + 1), -1.0)
+        counts[busy[int(np.argmax(share))]] += 1
+    return tuple(counts.tolist())
+
+
+def choose_experts(counts: Sequence[int], batch: int, top_k: int, seed: int = 0) -> np.ndarray:
+    """Expert indices ``[batch, top_k]``, different ones for each token, expert i chosen ``counts[i]`` times.
+
+    Raises `BadParameter` for counts that no choice has.
+    """
+    left = np.array(counts, dtype=np.int64)
+    if left.sum() != batch * top_k or (left < 0).any() or (left > batch).any():
+        raise BadParameter(f"tokens of each expert: {list(map(int, counts))} vs {batch} tokens x {top_k} experts, "
+                           f"each expert at most {batch}")
+    rng = np.random.default_rng([seed, batch, top_k])
+    chosen = np.empty((batch, top_k), dtype=np.int64)
+    for token in range(batch):
+        # An expert that every token left needs must be taken; the others by chance, as often as they are still due.
+        due = np.flatnonzero(left == batch - token)
+        others = np.flatnonzero((left > 0) & (left < batch - token))
+        more = top_k - len(due)
+        by_chance = rng.choice(others, more, replace=False, p=left[others] / left[others].sum()) if more else []
+        chosen[token] = rng.permutation(np.concatenate([due, np.asarray(by_chance, dtype=np.int64)]))
+        left[chosen[token]] -= 1
+    return chosen
+
+
+def expert_counts(chosen: np.ndarray, experts: int) -> np.ndarray:
+    """How many tokens each expert serves."""
+    return np.bincount(chosen.reshape(-1), minlength=experts)

@@ -6,20 +6,30 @@ import zlib
 
 import numpy as np
 
-from step_lang import Program
+from step_lang import DType, Program, Selector
 
-__all__ = ["random_tensors"]
+__all__ = ["random_tensor", "random_tensors", "selector_bits"]
+
+
+def random_tensor(name: str, shape: tuple[int, ...], dtype: DType, seed: int = 0, spread: float = 1.0) -> np.ndarray:
+    """Normally distributed floats with deviation ``spread``, or small integers. The same name and seed give the same
+    bits."""
+    generator = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    if dtype.is_float:
+        values: np.ndarray = generator.standard_normal(shape) * spread
+    else:
+        values = generator.integers(0 if dtype.name in ("u32", "bool") else -8, 8, shape)
+    return values.astype(dtype.numpy)
 
 
 def random_tensors(program: Program, seed: int = 0, spread: dict[str, float] | None = None) -> dict[str, np.ndarray]:
-    """Contents for every tensor that ``program`` reads, by name: normally distributed with deviation ``spread[name]``
-    (default 1) for floats, small integers for integers. The same seed gives the same bits."""
-    tensors = {}
-    for tensor in sorted({t for op in program.operators for t in op.tensors_read}, key=lambda tensor: tensor.name):
-        generator = np.random.default_rng([seed, zlib.crc32(tensor.name.encode())])
-        if tensor.dtype.is_float:
-            values: np.ndarray = generator.standard_normal(tensor.shape) * (spread or {}).get(tensor.name, 1.0)
-        else:
-            values = generator.integers(0 if tensor.dtype.name in ("u32", "bool") else -8, 8, tensor.shape)
-        tensors[tensor.name] = values.astype(tensor.dtype.numpy)
-    return tensors
+    """Contents for every tensor that ``program`` reads, by name, as of `random_tensor`; ``spread`` is by name too."""
+    read = sorted({t for op in program.operators for t in op.tensors_read}, key=lambda tensor: tensor.name)
+    return {t.name: random_tensor(t.name, t.shape, t.dtype, seed, (spread or {}).get(t.name, 1.0)) for t in read}
+
+
+def selector_bits(program: Program, name: str) -> int:
+    """Bits of the selectors of the operator ``name``."""
+    type_ = program.operator(name).output.type
+    assert isinstance(type_, Selector)
+    return type_.n

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from examples.data import random_tensors
+from examples.data import random_tensor, selector_bits
 from examples.routing import MIXTRAL_B64, choose_experts, load_experts, spread_counts
-from step_lang import Program, Selector, Stream, Tensor, bf16, fn, ops, scalar, u32
+from step_lang import Program, Selector, Stream, Tensor, bf16, fn, ops, u32
 from step_lang.errors import BadParameter
 
 __all__ = ["SWEEPS", "build", "expert_weights", "inputs", "reference", "streams"]
@@ -129,13 +129,21 @@ def _swiglu(r: int, x: Stream, weights: list[Stream], sizes: _Sizes) -> Stream:
 
 
 def inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray]:
-    """Random contents of ``x``, the weights, and scores that sum to 1 for each token."""
+    """Random contents of ``x``, the experts' weights, and scores that sum to 1 for each token: the same layer for all
+    tilings and numbers of regions."""
     batch, top_k = program.operator("choice").output.shape
-    rows = {"gate": program.tensors["x"].shape[1], "up": program.tensors["x"].shape[1], "down": _intermediate(program)}
-    spread = {name: rows[name.rstrip("0123456789")] ** -0.5 for name in program.tensors if name[-1].isdigit()}
-    tensors = random_tensors(program, seed, spread)
-    powers = np.exp(tensors["scores"].astype(np.float64).reshape(batch, top_k))
-    tensors["scores"] = (powers / powers.sum(axis=1, keepdims=True)).reshape(-1, 1).astype(bf16.numpy)
+    powers = np.exp(np.random.default_rng(seed).standard_normal((batch, top_k)))
+    tensors = {"x": random_tensor("x", program.tensors["x"].shape, bf16, seed),
+               "scores": (powers / powers.sum(axis=1, keepdims=True)).reshape(-1, 1).astype(bf16.numpy)}
+    sizes = _layer(program)
+    for name in ("gate", "up", "down"):
+        shape = (sizes.hidden, sizes.intermediate) if name != "down" else (sizes.intermediate, sizes.hidden)
+        tiles = []
+        for e in range(sizes.experts):
+            weight = random_tensor(f"{name}{e}", shape, bf16, seed, shape[0] ** -0.5)
+            tiles += np.split(weight, sizes.steps, axis=0 if name == "down" else 1)
+        for r, part in enumerate(np.split(np.concatenate(tiles), sizes.regions)):
+            tensors[f"{name}{r}"] = np.ascontiguousarray(part)
     return tensors
 
 
@@ -144,7 +152,7 @@ def streams(program: Program, seed: int = 0, trace: str = "", idle: int = 0) -> 
     so that each expert has as many tokens as in the paper's Mixtral trace where the sizes are that trace's, else
     unevenly many, none for ``idle`` experts."""
     batch, top_k = program.operator("choice").output.shape
-    experts = program.operator("route").output.type.n
+    experts = selector_bits(program, "route")
     if trace:
         chosen = load_experts(trace, batch, top_k, experts)
     elif (batch, top_k, experts, idle) == (64, 2, len(MIXTRAL_B64), 0):
@@ -155,38 +163,44 @@ def streams(program: Program, seed: int = 0, trace: str = "", idle: int = 0) -> 
             "choice": [[{expert} for expert in row] for row in chosen.tolist()]}
 
 
-def _intermediate(program: Program) -> int:
-    """F: a region's down weights are ``[experts served * F, hidden]``."""
-    regions = sum(name.startswith("down") for name in program.tensors)
-    return program.tensors["down0"].shape[0] * regions // program.operator("route").output.type.n
+@dataclass(frozen=True)
+class _Layer:
+    """The sizes that a program was built with."""
+
+    experts: int
+    regions: int
+    hidden: int
+    intermediate: int
+    steps: int
 
 
-def expert_weights(program: Program, tensors: dict[str, np.ndarray]) -> list[tuple[np.ndarray, ...]]:
-    """Gate, up ``[hidden, F]`` and down ``[F, hidden]`` of each expert, as the regions' tensors hold them."""
+def _layer(program: Program) -> _Layer:
+    experts = selector_bits(program, "route")
     regions = sum(name.startswith("down") for name in program.tensors)
-    shared = program.operator("route").output.type.n // regions
-    hidden, intermediate = program.tensors["x"].shape[1], _intermediate(program)
+    intermediate = program.tensors["down0"].shape[0] * regions // experts
+    steps = intermediate // program.tensors["gate0"].shape[1]
+    return _Layer(experts, regions, program.tensors["x"].shape[1], intermediate, steps)
+
+
+def expert_weights(program: Program, tensors: dict[str, np.ndarray], expert: int) -> list[np.ndarray]:
+    """Gate, up ``[hidden, F]`` and down ``[F, hidden]`` of an expert, from the tensors of its region."""
+    sizes = _layer(program)
+    region, place = divmod(expert, sizes.experts // sizes.regions)
     found = []
-    for r in range(regions):
-        for k in range(shared):
-            wide = []
-            for name in ("gate", "up"):
-                tiles = tensors[f"{name}{r}"]
-                tiles = tiles.reshape(shared, -1, hidden, tiles.shape[1])[k]
-                wide.append(tiles.transpose(1, 0, 2).reshape(hidden, intermediate))
-            found.append((*wide, tensors[f"down{r}"].reshape(shared, intermediate, hidden)[k]))
+    for name in ("gate", "up", "down"):
+        tiles = np.split(tensors[f"{name}{region}"], sizes.experts // sizes.regions)[place]
+        found.append(tiles if name == "down" else np.concatenate(np.split(tiles, sizes.steps), axis=1))
     return found
 
 
 def reference(program: Program, tensors: dict[str, np.ndarray], streams: dict[str, Any]) -> np.ndarray:
     """``y`` in float64."""
     x, scores = tensors["x"].astype(np.float64), tensors["scores"].astype(np.float64)
-    weights = [tuple(w.astype(np.float64) for w in ws) for ws in expert_weights(program, tensors)]
     y = np.zeros(program.tensors["y"].shape)
     for t, row in enumerate(streams["choice"]):
         for k, chosen in enumerate(row):
             (expert,) = chosen
-            gate, up, down = weights[expert]
+            gate, up, down = (w.astype(np.float64) for w in expert_weights(program, tensors, expert))
             h = x[t] @ gate
             y[t] += scores[t * len(row) + k, 0] * ((h / (1 + np.exp(-h)) * (x[t] @ up)) @ down)
     return y

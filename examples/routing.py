@@ -40,8 +40,8 @@ def load_experts(path: str | Path, batch: int, top_k: int, experts: int) -> np.n
 
 
 def spread_counts(batch: int, top_k: int, experts: int, idle: int = 0, seed: int = 0) -> tuple[int, ...]:
-    """Tokens of each expert where no trace says: uneven as a router's choices are, ``idle`` of them without any, no
-    expert with more than ``batch``, ``batch * top_k`` in all.
+    """Tokens of each expert where no trace says: uneven as a router's choices are, ``idle`` of them without any, the
+    others with at least one as far as they go round, no expert with more than ``batch``, ``batch * top_k`` in all.
 
     Raises `BadParameter` unless at least ``top_k`` experts are not idle.
     """
@@ -51,7 +51,8 @@ def spread_counts(batch: int, top_k: int, experts: int, idle: int = 0, seed: int
     busy = rng.permutation(experts)[idle:]
     weight = rng.gamma(2.0, size=len(busy))
     counts = np.zeros(experts, dtype=np.int64)
-    for _ in range(batch * top_k):
+    counts[busy[:batch * top_k]] = 1
+    for _ in range(batch * top_k - int(counts.sum())):
         # The one that lags most behind its share, of those that have room.
         share = np.where(counts[busy] < batch, weight / (counts[busy] + 1), -1.0)
         counts[busy[int(np.argmax(share))]] += 1
@@ -74,8 +75,10 @@ def choose_experts(counts: Sequence[int], batch: int, top_k: int, seed: int = 0)
         due = np.flatnonzero(left == batch - token)
         others = np.flatnonzero((left > 0) & (left < batch - token))
         more = top_k - len(due)
-        by_chance = rng.choice(others, more, replace=False, p=left[others] / left[others].sum()) if more else []
-        chosen[token] = rng.permutation(np.concatenate([due, np.asarray(by_chance, dtype=np.int64)]))
+        if more:
+            share = left[others] / left[others].sum()
+            due = np.concatenate([due, rng.choice(others, more, replace=False, p=share)])
+        chosen[token] = rng.permutation(due)
         left[chosen[token]] -= 1
     return chosen
 

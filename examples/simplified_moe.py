@@ -1,4 +1,4 @@
-"""Simplified mixture of experts, the paper's figures 6 and 7: rows are routed to experts, packed into tiles, multiplied,
+"""Simplified mixture of experts, the paper's figures 6 and 7: rows go to experts, are packed into tiles, multiplied,
 unpacked and put back in order."""
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from examples.data import random_tensors
+from examples.data import random_tensors, selector_bits
 from step_lang import Program, Selector, Stream, bf16, fn, ops, u32
 
 __all__ = ["build", "inputs", "reference", "streams"]
@@ -57,12 +57,14 @@ def inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray]:
 
 def streams(program: Program, seed: int = 0) -> dict[str, Any]:
     """A random expert for each row."""
-    experts, tokens = program.operator("route").output.type.n, program.tensors["x"].shape[0]
+    experts, tokens = selector_bits(program, "route"), program.tensors["x"].shape[0]
     return {"route": [{int(i)} for i in np.random.default_rng(seed).integers(0, experts, tokens)]}
 
 
 def reference(tensors: dict[str, np.ndarray], streams: dict[str, Any]) -> np.ndarray:
     """``y`` in float64."""
-    x = tensors["x"].astype(np.float64)
-    return np.stack([sum((x[i] @ tensors[f"w{e}"].astype(np.float64) for e in chosen), np.zeros(()))
-                     for i, chosen in enumerate(streams["route"])])
+    y = np.zeros((len(tensors["x"]), tensors["w0"].shape[1]))
+    for row, chosen in enumerate(streams["route"]):
+        for e in chosen:
+            y[row] += tensors["x"][row].astype(np.float64) @ tensors[f"w{e}"].astype(np.float64)
+    return y

@@ -13,7 +13,7 @@ import sympy
 
 from .arbitration import Arbiter, check_traces
 from .cycles import components, run_cycle
-from .dims import Dim, buffer_symbol, count_symbol, elements, format_shape, is_ragged, is_static
+from .dims import Dim, Ragged, buffer_symbol, count_symbol, elements, format_shape, is_ragged, is_static
 from .errors import ProgramError, ShapeMismatch, StepError, StreamProtocolError, TensorError, TypeMismatch
 from .numerics import Numerics
 from .operator import Operator
@@ -279,7 +279,7 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
                     deferred.append((stream, level, size))
     for stream, level, size in deferred:
         dim = stream.shape[stream.rank - level]
-        expected = sympy.sympify(dim).subs(bound)
+        expected = _value(dim, bound)
         if expected.is_number and int(expected) != size:
             _fail(stream, level, dim, size, int(expected))
     for stream in program.streams:
@@ -315,6 +315,13 @@ def _dims_of(stream: Stream) -> list[Dim]:
     return list(stream.shape)
 
 
+def _value(dim: Dim, bound: Mapping[sympy.Symbol, int]) -> sympy.Expr:
+    """``dim`` with values for the symbols it has that are known: programs have many, an expression few."""
+    expression = sympy.sympify(dim)
+    known = {symbol: bound[symbol] for symbol in expression.free_symbols if symbol in bound}
+    return expression.subs(known) if known else expression
+
+
 def _fail(stream: Stream, level: int, dim: Dim, size: int, bound: int | None = None) -> None:
     expected = f"{dim}" if bound is None else f"{dim} = {bound}"
     claim = "" if stream.shape == stream.inferred_shape else " (assumed)"
@@ -325,7 +332,7 @@ def _fail(stream: Stream, level: int, dim: Dim, size: int, bound: int | None = N
 def _check_count(stream: Stream, tokens: TokenStream, bound: Mapping[sympy.Symbol, int]) -> None:
     """``||stream||``, from which its traffic is computed, must be the elements that it has."""
     counted = any(map(is_ragged, stream.shape)) and not isinstance(stream.type, BufferRef)
-    expected = elements(stream.shape).subs(bound) if counted else None
+    expected = _value(elements(stream.shape), bound) if counted else None
     if expected is not None and expected.is_number and int(expected) != tokens.elements:
         raise ShapeMismatch(f"stream '{stream.name}' of shape {format_shape(stream.shape)}: {tokens.elements} elements "
                             f"at run time vs {expected}", operator=stream.producer, fix=_OWN_DIMENSION)
@@ -336,8 +343,7 @@ def _check_empties(stream: Stream, tokens: TokenStream, bound: Mapping[sympy.Sym
     previous = np.concatenate([[tokens.rank], tokens.stop[:-1]]) if len(tokens) else tokens.stop
     for depth in np.unique(np.minimum(previous, tokens.stop)[tokens.empty]).tolist():
         inner = stream.shape[len(stream.shape) - depth:]
-        if not any(is_ragged(d) or sympy.sympify(d).subs(bound) == 0 or sympy.sympify(d).subs(bound).free_symbols
-                   for d in inner):
+        if not any(is_ragged(d) or _value(d, bound) == 0 or _value(d, bound).free_symbols for d in inner):
             raise ShapeMismatch(f"stream '{stream.name}' of shape {format_shape(stream.shape)}: an empty vector at "
                                 f"run time vs dimensions {format_shape(inner)}", operator=stream.producer)
 
@@ -365,10 +371,13 @@ def _check_data(type_: Type, data: Data, bound: dict[sympy.Symbol, int]) -> None
                 raise TypeMismatch(f"dtype {array.dtype} vs {type_.dtype}")
             for dim, size in zip((type_.rows, type_.cols), array.shape[-2:]):
                 if is_ragged(dim):
+                    # What memory must hold: the largest. (As many rows as a stream has elements are measured as those.)
+                    if isinstance(dim, Ragged):
+                        bound[dim] = max(bound.get(dim, 0), size)
                     continue
                 if isinstance(dim, sympy.Symbol):
                     bound.setdefault(dim, size)
-                expected = sympy.sympify(dim).subs(bound)
+                expected = _value(dim, bound)
                 if expected.is_number and int(expected) != size:
                     raise TypeMismatch(f"tile of {array.shape[-2]} x {array.shape[-1]} vs {type_}")
     elif isinstance(type_, Selector):

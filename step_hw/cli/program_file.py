@@ -110,15 +110,16 @@ class ProgramFile:
             raise ProgramError(f"{self.function}() of {self.path.name} returns: {type(program).__name__} vs a Program")
         return program
 
-    def tensors(self, program: Program, seed: int = 0) -> dict[str, np.ndarray]:
-        """Off-chip inputs: the file's ``inputs(program, seed=...)`` if it has one, else random tensors."""
+    def tensors(self, program: Program, seed: int = 0, **override: Any) -> dict[str, np.ndarray]:
+        """Off-chip inputs: the file's ``inputs(program, seed=...)`` if it has one, else random tensors. ``override`` is
+        what the program was built with on top of the parameters."""
         maker = getattr(self.module, "inputs", None)
-        return random_tensors(program, seed) if maker is None else self._mapping(maker, program, seed)
+        return random_tensors(program, seed) if maker is None else self._mapping(maker, program, seed, override)
 
-    def stream_inputs(self, program: Program, seed: int = 0) -> dict[str, Any]:
+    def stream_inputs(self, program: Program, seed: int = 0, **override: Any) -> dict[str, Any]:
         """Values of the program's input streams: the file's ``streams(program, seed=...)`` if it has one."""
         maker = getattr(self.module, "streams", None)
-        return {} if maker is None else self._mapping(maker, program, seed)
+        return {} if maker is None else self._mapping(maker, program, seed, override)
 
     def sweep(self, name: str) -> list[dict[str, Any]]:
         """The parameter sets that the file lists under ``SWEEPS[name]``."""
@@ -147,8 +148,11 @@ class ProgramFile:
                 source=_line_in(error, self.path),
             ) from error
 
-    def _mapping(self, maker: Callable, program: Program, seed: int) -> dict[str, Any]:
-        made = self._call(maker, program, seed=seed)
+    def _mapping(self, maker: Callable, program: Program, seed: int, override: Mapping[str, Any]) -> dict[str, Any]:
+        # Parameters of the builder that the maker asks for by name, such as the path of a trace.
+        wanted = inspect.signature(maker).parameters
+        given = {name: value for name, value in {**self.parameters, **override}.items() if name in wanted}
+        made = self._call(maker, program, **{**given, "seed": seed})
         if not isinstance(made, Mapping):
             raise ProgramError(
                 f"{maker.__name__}() of {self.path.name} returns: {type(made).__name__} vs a dict by name"

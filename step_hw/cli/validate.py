@@ -134,9 +134,9 @@ class _Case:
 
 def _case(file: ProgramFile, hw: Any, point: dict[str, Any], seed: int) -> _Case:
     program = file.build(**point)
-    tensors = file.tensors(program, seed)
+    tensors = file.tensors(program, seed, **point)
     check_tensors(program, tensors)  # before anything long begins
-    return _Case({**file.parameters, **point}, Design(program, hw, file.stream_inputs(program, seed)), tensors)
+    return _Case({**file.parameters, **point}, Design(program, hw, file.stream_inputs(program, seed, **point)), tensors)
 
 
 def _load_model(case: _Case, constants: Mapping[str, int]) -> float:

@@ -207,6 +207,33 @@ def test_cosim(copy, tmp_path):
     assert (stored == random_tensors(file.build(), 3)["x"].view(np.uint16)).all()
 
 
+ROUTED = """
+from step_lang import Program, Selector, bf16, ops
+
+def build(count=4, skip=0):
+    with Program("routed") as p:
+        x = ops.linear_offchip_load(p.tensor("x", (count, 2), bf16), (1, 2), shape=(count,), stride=(1,))
+        route = ops.input_stream("route", Selector(1), (count,))
+        (kept,) = ops.partition(x, route, rank=0)
+        ops.linear_offchip_store(kept, p.tensor("y", (count, 2), bf16))
+    return p
+
+def streams(program, seed, skip=0):
+    count = program.tensors["x"].shape[0]
+    return {"route": [{0} if i >= skip else set() for i in range(count)]}
+"""
+
+
+def test_values_of_input_streams_may_depend_on_parameters(tmp_path):
+    """What ``streams`` asks for by name it gets, from --set and from the points of a sweep."""
+    path = write(tmp_path, ROUTED)
+    file = ProgramFile.open(path, {"count": 3, "skip": 1})
+    assert file.stream_inputs(file.build()) == {"route": [set(), {0}, {0}]}
+    program = file.build(skip=2)
+    assert file.stream_inputs(program, skip=2) == {"route": [set(), set(), {0}]}
+    assert file.tensors(program, skip=2)["x"].shape == (3, 2)  # a maker that does not ask is not told
+
+
 def test_run_is_replayed_from_its_files(tmp_path):
     """The grants of RTL, the inputs and the program lie beside the results; a byte changed in any is told."""
     program_file = write(tmp_path, MERGE)

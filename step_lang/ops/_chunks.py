@@ -11,7 +11,7 @@ from ..errors import ShapeMismatch, TypeMismatch
 from ..operator import Operator
 from ..stream import Stream
 from ..tokens import TokenStream
-from ..types import Selector, Type, types_equal
+from ..types import Selector, Tile, Type, types_equal
 
 __all__ = ["Chunks", "check_selector", "common_inner", "common_type", "spread"]
 
@@ -51,12 +51,21 @@ def check_selector(operator: Operator, selector: Stream, least: int, what: str) 
 
 
 def common_type(operator: Operator, streams: Sequence[Stream]) -> Type:
-    """The one type of ``streams``. Raises `TypeMismatch`."""
+    """The one type of ``streams``; tiles whose dynamic sizes are not all the same have a ragged size of their own.
+    Raises `TypeMismatch`."""
+    first = streams[0].type
     for stream in streams[1:]:
-        if not types_equal(stream.type, streams[0].type):
-            raise TypeMismatch(f"types of '{streams[0].name}' and '{stream.name}': {streams[0].type} vs {stream.type}",
+        if not types_equal(stream.type, first):
+            raise TypeMismatch(f"types of '{streams[0].name}' and '{stream.name}': {first} vs {stream.type}",
                                operator=operator, fix="merge streams of one type")
-    return streams[0].type
+    tiles = [stream.type for stream in streams if isinstance(stream.type, Tile)]
+    if not isinstance(first, Tile):
+        return first
+    rows, cols = (
+        size if all(getattr(tile, label) == size for tile in tiles)
+        else operator.program.fresh_ragged((operator.kind, operator.name, label))
+        for label, size in (("rows", first.rows), ("cols", first.cols)))
+    return Tile(rows, cols, first.dtype)
 
 
 def common_inner(operator: Operator, streams: Sequence[Stream], key: Hashable) -> Shape:

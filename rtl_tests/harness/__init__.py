@@ -7,7 +7,7 @@ How to test a unit::
 
     CASES = [
         Case("spec", inputs={"in0": beats("1 2 S1 3 S2 4 S2 D")}, expected={"out0": beats("1 2 3 S1 4 S1 D")},
-             cfg={"lo": 0, "hi": 1}),
+             cfg={"lo": 0, "hi": 1, "rank": 2}),
         Case("pressed", inputs=..., expected=..., cfg=..., drive=bernoulli(0.6), sink={"out0": bursts(3, 5)}),
     ]
 

@@ -18,19 +18,21 @@ from ..network import (
 
 KIND = "flatten"
 
-LO, HI = 0, 1
+LO, HI, RANK = 0, 1, 2
 FULL, OPEN, HELD, VALUE = 0, 1, 2, 3
 
 
 def pack(unit, graph, build):
-    """Parameters: lo, hi."""
+    """Parameters: lo, hi, rank."""
     build.par[unit.index, LO] = unit.config["lo"]
     build.par[unit.index, HI] = unit.config["hi"]
+    build.par[unit.index, RANK] = unit.config["rank"]
 
 
 @compiled
 def step(u, par, st, ins, outs, net):
-    """A register; an element whose stop vanished (open) leaves when the beat behind it has been seen."""
+    """A register; an element whose stop vanished (open) leaves when the beat behind it has been seen, if any stop is
+    left for it."""
     present = can_pop(net, ins[0])
     merged = 0
     bare = False
@@ -54,7 +56,7 @@ def step(u, par, st, ins, outs, net):
     takes = present and (vanishes or st[FULL] == 0 or leaves)
     if takes and not vanishes and not closes:
         st[FULL] = 1
-        st[OPEN] = 1 if not bare and stop != 0 and merged == 0 else 0
+        st[OPEN] = 1 if not bare and stop != 0 and merged == 0 and par[HI] != par[RANK] else 0
         st[HELD] = with_stop(tok, merged)
         st[VALUE] = peek_value(net, ins[0])
     elif leaves:

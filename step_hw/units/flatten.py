@@ -15,18 +15,21 @@ class Flatten(Unit):
     register   width meaning
     ========== ===== ===================================================
     lo, hi     4     dimensions merged, innermost 0; lo <= hi
+    rank       4     of the input stream
     ========== ===== ===================================================
 
     With lo = 0 level-1 vectors merge, and ``a S1 S2`` (a vector of one element, then an empty one) becomes ``a S1``:
     the bare stop closes a vector that is not empty any more, so it must travel with ``a``. Hence the register: an
-    element whose stop vanished (``open``) leaves when the beat behind it has been seen.
+    element whose stop vanished (``open``) leaves when the beat behind it has been seen. Where all dimensions become one
+    (lo = 0, hi = rank) no stop is left that it could have to take: nothing is held, so that a loop may go through here.
     """
 
     kind = "flatten"
 
     def __init__(self, layout: BeatLayout):
         self.layout = layout
-        super().__init__([layout], [layout], cfg={"lo": STOP_WIDTH, "hi": STOP_WIDTH}, state_width=2)
+        super().__init__([layout], [layout], state_width=2,
+                         cfg={"lo": STOP_WIDTH, "hi": STOP_WIDTH, "rank": STOP_WIDTH})
 
     @property
     def module_name(self) -> str:
@@ -59,7 +62,7 @@ class Flatten(Unit):
             m.d.comb += o.payload.stop.eq(merged)
         with m.If(i.valid & i.ready & ~vanishes & ~closes):
             m.d.sync += [full.eq(1), held.eq(i.payload), held.stop.eq(merged)]
-            m.d.sync += open_.eq(~i.payload.empty & (stop != 0) & (merged == 0))
+            m.d.sync += open_.eq(~i.payload.empty & (stop != 0) & (merged == 0) & (hi != self.cfg.rank))
         with m.Elif(o.valid & o.ready):
             m.d.sync += full.eq(0)
         return m

@@ -35,7 +35,7 @@ REGISTERS: Mapping[str, Mapping[str, int]] = {
                   **{f"{name}{k}": 24 for name in ("count", "stride") for k in range(STREAMIFY_LOOPS)}},
     "accum": _FOLD,
     "scan": _FOLD,
-    "flatten": {"lo": STOP_WIDTH, "hi": STOP_WIDTH},
+    "flatten": {"lo": STOP_WIDTH, "hi": STOP_WIDTH, "rank": STOP_WIDTH},
     "promote": {"rank": STOP_WIDTH},
     "reshape": {"dim": STOP_WIDTH, "chunk": 32, "inner1": 32, "inner0": 32},
     "repeat": {"n": 32},

@@ -50,15 +50,15 @@ class Flatten(Operator):
         return [TokenStream(self.outputs[0].rank, np.delete(stop, late), np.delete(empty, late), tokens.data)]
 
     def ready(self, inputs: Sequence[TokenStream], done: Sequence[bool]) -> list[int]:
-        # The last element whose stop becomes 0 may yet have to take the stop of a bare one behind it, unless every stop
-        # becomes 0.
+        # The last element, if its stop vanished, may yet have to take the stop of a bare one behind it, unless every
+        # stop becomes 0.
         tokens = inputs[0]
-        if self.lo or self.hi == tokens.rank:
+        elements = np.flatnonzero(~tokens.empty)
+        if self.lo or self.hi == tokens.rank or not len(elements):
             return [len(tokens)]
-        closing = np.flatnonzero(tokens.stop > self.hi)
-        first_open = int(closing[-1]) + 1 if len(closing) else 0
-        open_elements = np.flatnonzero(~tokens.empty[first_open:])
-        return [first_open + int(open_elements[-1]) if len(open_elements) else len(tokens)]
+        last = int(elements[-1])
+        is_open = 0 < tokens.stop[last] <= self.hi and not (tokens.stop[last:] > self.hi).any()
+        return [last if is_open else len(tokens)]
 
     def describe(self) -> str:
         return f"{self.lo}..{self.hi}"

@@ -8,5 +8,6 @@ KIND = "flatten"
 
 
 def build(builder: Builder, op) -> None:
-    unit = builder.unit("flatten", op.name, op, {}, {"lo": op.lo, "hi": op.hi})
+    unit = builder.unit("flatten", op.name, op, {},
+                        {"lo": op.lo, "hi": op.hi, "rank": op.inputs[0].rank})
     builder.connect(unit, op.inputs, op.outputs)

@@ -1,0 +1,276 @@
+"""Attention of a batch of requests at decode, the paper's figures 14, 15, 16 and 21: each request has a KV cache of its
+own length, and regions of the hardware that work on different requests at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from examples.data import random_tensor, selector_bits
+from step_lang import Program, Selector, Stream, Tensor, bf16, fn, ops, ragged, scalar, u32
+from step_lang.dims import Dim
+from step_lang.errors import BadParameter
+
+__all__ = ["SCHEDULES", "SWEEPS", "build", "inputs", "load_lengths", "reference", "request_streams", "streams"]
+
+SCHEDULES = ("coarse", "interleaved", "dynamic")
+SWEEPS = {"schedules": [{"schedule": schedule} for schedule in SCHEDULES]}
+"""Parameter sets by name for ``step-hw validate --sweep``."""
+
+OLD, LAST = {0}, {1}
+"""Selectors of ``last``: whether a tile of the cache stays as it is or is the last one, which gets the new row."""
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The tensors, tiles of the cache in rows, and tiles of the cache that a request may have."""
+
+    q: Tensor
+    k_new: Tensor
+    v_new: Tensor
+    k_cache: Tensor
+    v_cache: Tensor
+    mask: Tensor
+    out: Tensor
+    queries: int
+    kv_tile: int
+    tiles: int
+
+
+@dataclass(frozen=True)
+class _Requests:
+    """What a region is told of its requests ``[D]``: number, tokens in the cache, full tiles, rows of the last tile;
+    and of their tiles ``[D, t]`` which is the last one, and ``[D, 2]`` the order in which a tile is put together."""
+
+    number: Stream
+    length: Stream
+    full: Stream
+    rows: Stream
+    last: Stream
+    order: Stream
+
+
+def build(batch: int = 16, regions: int = 4, schedule: str = "dynamic", queries: int = 8, dim: int = 64,
+          kv_tile: int = 32, capacity: int = 512, ahead: int = 1, trace: str = "", factor: int = 16) -> Program:
+    """``out[batch * queries, dim]``: for each request, exp(q k^T) v over its tokens and the new one, each row divided
+    by its sum; the new key and value are in the cache afterwards, rows behind them are zero.
+
+    Parameters
+    ----------
+    schedule : which region serves a request. ``"coarse"``: blocks of requests; ``"interleaved"``: round robin;
+        ``"dynamic"``: the first that has completed one, after a round-robin start with ``ahead`` requests for each.
+    queries, dim : queries that share the KV head, and their size.
+    kv_tile, capacity : tokens in a tile of the cache, and the most that a request may have, the new one included.
+    trace, factor : lengths of requests (see `streams`); the program is the same for all.
+    """
+    if schedule not in SCHEDULES:
+        raise BadParameter(f"schedule: {schedule!r} vs one of {', '.join(SCHEDULES)}")
+    if not 1 <= regions <= batch:
+        raise BadParameter(f"regions: {regions} vs 1..{batch}, the requests")
+    if kv_tile < 1 or capacity < 1 or capacity % kv_tile:
+        raise BadParameter(f"capacity: {capacity} vs a multiple of kv_tile {kv_tile}")
+    if ahead < 1:
+        raise BadParameter(f"ahead: {ahead} vs at least 1 request for each region")
+    with Program(f"attention_{schedule}") as p:
+        memory = _Memory(
+            q=p.tensor("q", (batch * queries, dim), bf16),
+            k_new=p.tensor("k_new", (batch, dim), bf16), v_new=p.tensor("v_new", (batch, dim), bf16),
+            k_cache=p.tensor("k_cache", (batch * capacity, dim), bf16),
+            v_cache=p.tensor("v_cache", (batch * capacity, dim), bf16),
+            mask=p.tensor("mask", (capacity, kv_tile), bf16), out=p.tensor("out", (batch * queries, dim), bf16),
+            queries=queries, kv_tile=kv_tile, tiles=capacity // kv_tile)
+        completed = p.tensor("completed", (batch, 1), u32)
+        if schedule == "dynamic":
+            free = ops.feedback(Selector(regions), (ragged("free"),), name="free")
+            requests = _dispatch(batch, regions, min(batch, regions * ahead), free)
+        else:
+            requests = [_requests(f"{r}", len(mine)) for r, mine in enumerate(_shares(schedule, batch, regions))]
+        finished = [_region(r, part, memory) for r, part in enumerate(requests)]
+        done, region = ops.eager_merge(finished, name="completions")
+        ops.linear_offchip_store(done.assume((batch,)), completed, name="store_completed")
+        if schedule == "dynamic":
+            # Who has completed one is free for another, but for the last, to whom there is nothing to give.
+            keep = ops.input_stream("keep", Selector(1), (batch,))
+            free.connect(ops.partition(region.assume((batch,)), keep, rank=0, name="to_dispatch")[0])
+    return p
+
+
+def _requests(suffix: str, count: int) -> _Requests:
+    """Requests as the host gives them."""
+    number, length, full, rows = (ops.input_stream(f"{name}{suffix}", scalar(u32), (count,))
+                                  for name in ("number", "length", "full", "rows"))
+    last = ops.input_stream(f"last{suffix}", Selector(2), (count, ragged(f"tiles{suffix}")))
+    return _Requests(number, length, full, rows, last, ops.input_stream(f"order{suffix}", Selector(2), (count, 2)))
+
+
+def _dispatch(batch: int, regions: int, started: int, free: Stream) -> list[_Requests]:
+    """Requests to the region whose turn it is: the first ``started`` round robin, then to those that get free."""
+    start = ops.input_stream("start", Selector(regions), (started,))
+    either = ops.input_stream("either", Selector(2), (batch,))
+    turns = ops.reassemble([start, free], either, rank=0, name="turns").assume((batch, 1))
+    turn = ops.flatten(turns, 0, 1, name="turn")
+    whole = _requests("", batch)
+    parts = {name: ops.partition(stream, turn, rank=stream.rank, name=f"{name}_to_regions")
+             for name, stream in vars(whole).items()}
+    return [_Requests(**{name: streams[r] for name, streams in parts.items()}) for r in range(regions)]
+
+
+def _region(r: int, requests: _Requests, memory: _Memory) -> Stream:
+    """The numbers of the requests, each when all that is to be written for it has been."""
+    count, tiles = requests.last.shape
+    size = memory.q.shape[1]
+    # A request's cache begins at tile number * tiles; a tile's row of the mask is how many tokens its first one has
+    # behind it.
+    first = ops.flat_map(fn.affine_addresses(shape=(1,), scale=memory.tiles), requests.number, name=f"first{r}")
+    used = ops.flat_map(fn.affine_addresses(shape=(1,), base=1), requests.full, name=f"used{r}")
+    place = _ranges(f"tile{r}", first, used, 1, (count, tiles))
+    shown = _ranges(f"shown{r}", requests.length, used, -memory.kv_tile, (count, tiles))
+    end = ops.map(fn.add(), first, requests.full, name=f"end{r}")
+
+    keys, keys_written = _cache(f"k{r}", memory.k_cache, memory.k_new, place, end, requests, memory)
+    values, values_written = _cache(f"v{r}", memory.v_cache, memory.v_new, place, end, requests, memory)
+    query = ops.random_offchip_load(requests.number, memory.q, (memory.queries, size), name=f"load_q{r}")
+    query = ops.expand(ops.repeat(query, 1, name=f"q_once{r}"), place, rank=1, name=f"q_again{r}")
+    mask = ops.random_offchip_load(shown, memory.mask, (1, memory.kv_tile), name=f"load_mask{r}")
+
+    score = ops.map(fn.matmul(transpose_b=True), query, keys, name=f"qk{r}")
+    power = ops.map(fn.exp(), ops.map(fn.cast(bf16), score, name=f"qk_cast{r}"), name=f"exp{r}")
+    power = ops.map(fn.mul(), power, mask, name=f"masked{r}")
+    weighted = ops.accum(fn.matmul(), power, values, rank=1, name=f"pv{r}")
+    total = ops.accum(fn.row_sum(), power, rank=1, name=f"sum{r}")
+    out = ops.map(fn.div(), ops.map(fn.cast(bf16), weighted, name=f"pv_cast{r}"),
+                  ops.map(fn.cast(bf16), total, name=f"sum_cast{r}"), name=f"divide{r}")
+    done = requests.number
+    for written in (keys_written, values_written,
+                    ops.random_offchip_store(requests.number, out, memory.out, name=f"store_out{r}")):
+        done = ops.expand(done, written, rank=0, name=f"{written.name}_done")
+    return done
+
+
+def _ranges(name: str, start: Stream, count: Stream, stride: int, shape: tuple[Dim, Dim]) -> Stream:
+    """For each request its addresses ``[D, t]``: start, start + stride, .. ."""
+    pairs = ops.repeat(ops.zip(start, count, name=f"{name}_range"), 1, name=f"{name}_ranges")
+    return ops.flat_map(fn.address_range(stride=stride), pairs, name=name).assume(shape)
+
+
+def _cache(name: str, cache: Tensor, new: Tensor, place: Stream, end: Stream, requests: _Requests,
+           memory: _Memory) -> tuple[Stream, Stream]:
+    """A request's tiles of ``cache``, the last one with the row of ``new`` behind its valid ones, ``[D, t]``; and the
+    acknowledgement ``[D]`` that this one is back in memory."""
+    count, size = requests.number.shape[0], cache.shape[1]
+    tiles = ops.random_offchip_load(place, cache, (memory.kv_tile, size), name=f"load_{name}")
+    old, last = ops.partition(tiles, requests.last, rank=0, name=f"{name}_parts")
+    valid = ops.map(fn.set_offset(), last.assume((count,)), requests.rows, name=f"{name}_valid")
+    rows = ops.flat_map(fn.split_rows(rows=1), ops.repeat(valid, 1, name=f"{name}_once"), name=f"{name}_rows")
+    row = ops.random_offchip_load(requests.number, new, (1, size), name=f"load_new_{name}")
+    row = ops.repeat(row, 1, name=f"new_{name}")
+    both = ops.reassemble([rows, row], requests.order, rank=1, name=f"{name}_append")
+    padded, _ = ops.reshape(ops.flatten(both, 0, 2, name=f"{name}_appended"), chunk=memory.kv_tile, pad=0,
+                            name=f"{name}_padded")
+    packed = ops.accum(fn.concat_rows(), padded.assume((count, 1, memory.kv_tile)), rank=1, name=f"{name}_packed")
+    last = ops.flatten(packed, 0, 1, name=f"{name}_last")
+    written = ops.random_offchip_store(end, last, cache, name=f"store_{name}")
+    # Each group is one tile, so that they come in the cache's order.
+    tiles = ops.reassemble([old, last], requests.last, rank=0, name=f"{name}_grouped").assume((*place.shape, 1))
+    return ops.flatten(tiles, 0, 1, name=f"{name}_tiles"), written
+
+
+def _shares(schedule: str, batch: int, regions: int) -> list[list[int]]:
+    """Numbers of the requests of each region."""
+    if schedule == "interleaved":
+        return [list(range(r, batch, regions)) for r in range(regions)]
+    return [part.tolist() for part in np.array_split(np.arange(batch), regions)]
+
+
+# Data
+
+
+def _tile(program: Program) -> tuple[int, int]:
+    """Tokens in a tile of the cache, and the most that a request may have."""
+    return program.tensors["mask"].shape[1], program.tensors["mask"].shape[0]
+
+
+def inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray]:
+    """Random queries, keys and values, the scores of order 1. All rows of the cache have contents; those behind a
+    request's tokens are what earlier requests left there."""
+    tensors = {name: random_tensor(name, program.tensors[name].shape, bf16, seed)
+               for name in ("k_new", "v_new", "k_cache", "v_cache")}
+    q = program.tensors["q"]
+    tensors["q"] = random_tensor("q", q.shape, bf16, seed, q.shape[1] ** -0.5)
+    kv_tile, capacity = _tile(program)
+    # Row i is the mask of a tile whose first token has i tokens behind it.
+    tensors["mask"] = (np.arange(kv_tile)[None] <= np.arange(capacity)[:, None]).astype(bf16.numpy)
+    return tensors
+
+
+def load_lengths(path: str | Path, batch: int, factor: int = 1) -> list[int]:
+    """KV-cache lengths of a trace: a .npy file of at least ``batch`` integers, each divided by ``factor``.
+
+    Raises `BadParameter`.
+    """
+    try:
+        found = np.asarray(np.load(path))
+    except (OSError, ValueError, EOFError) as error:
+        raise BadParameter(f"trace of lengths: '{path}' vs a .npy file ({error})") from None
+    if found.ndim != 1 or found.dtype.kind not in "iu" or len(found) < batch or factor < 1:
+        raise BadParameter(f"trace of lengths '{path}': {found.dtype} of shape {list(found.shape)} over {factor} vs at "
+                           f"least {batch} integers over at least 1")
+    return [int(n) // factor for n in found[:batch]]
+
+
+def streams(program: Program, seed: int = 0, trace: str = "", factor: int = 16) -> dict[str, Any]:
+    """Requests of the lengths in ``trace`` divided by ``factor``, or of random ones, a few much longer than most."""
+    batch, capacity = program.tensors["k_new"].shape[0], _tile(program)[1]
+    if trace:
+        lengths = load_lengths(trace, batch, factor)
+    else:
+        made = np.random.default_rng([seed, batch]).lognormal(np.log(capacity / 8), 0.9, batch)
+        lengths = [min(int(n), capacity - 1) for n in made]
+    return request_streams(program, lengths)
+
+
+def request_streams(program: Program, lengths: Sequence[int]) -> dict[str, Any]:
+    """Values of ``program``'s input streams for requests with ``lengths[i]`` tokens in their caches.
+
+    Raises `BadParameter` for a length that leaves no room for one more token.
+    """
+    batch = program.tensors["k_new"].shape[0]
+    kv_tile, capacity = _tile(program)
+    if len(lengths) != batch or not all(0 <= n < capacity for n in lengths):
+        raise BadParameter(f"lengths: {len(lengths)} of {min(lengths)}..{max(lengths)} vs {batch} of 0..{capacity - 1}",
+                           fix="raise capacity, or divide the lengths by a larger factor")
+
+    def told(suffix: str, numbers: Sequence[int]) -> dict[str, Any]:
+        mine = [lengths[i] for i in numbers]
+        return {f"number{suffix}": list(numbers), f"length{suffix}": mine,
+                f"full{suffix}": [n // kv_tile for n in mine], f"rows{suffix}": [n % kv_tile for n in mine],
+                f"last{suffix}": [[OLD] * (n // kv_tile) + [LAST] for n in mine],
+                f"order{suffix}": [[OLD, LAST]] * len(mine)}
+
+    schedule = program.name.removeprefix("attention_")
+    names = [op.name for op in program.operators if op.kind == "input_stream"]
+    if schedule != "dynamic":
+        shares = _shares(schedule, batch, sum(name.startswith("number") for name in names))
+        return {name: value for r, numbers in enumerate(shares) for name, value in told(f"{r}", numbers).items()}
+    started, regions = int(program.operator("start").output.shape[0]), selector_bits(program, "start")
+    return {**told("", range(batch)), "start": [{i % regions} for i in range(started)],
+            "either": [{0}] * started + [{1}] * (batch - started),
+            "keep": [{0}] * (batch - started) + [set()] * started}
+
+
+def reference(program: Program, tensors: dict[str, np.ndarray], lengths: Sequence[int]) -> np.ndarray:
+    """``out`` in float64."""
+    capacity = _tile(program)[1]
+    q, k, v, k_new, v_new = (tensors[name].astype(np.float64) for name in ("q", "k_cache", "v_cache", "k_new", "v_new"))
+    queries = len(q) // len(lengths)
+    outputs = []
+    for i, n in enumerate(lengths):
+        keys = np.vstack([k[i * capacity:i * capacity + n], k_new[i:i + 1]])
+        values = np.vstack([v[i * capacity:i * capacity + n], v_new[i:i + 1]])
+        powers = np.exp(q[i * queries:(i + 1) * queries] @ keys.T)
+        outputs.append(powers @ values / powers.sum(axis=1, keepdims=True))
+    return np.vstack(outputs)

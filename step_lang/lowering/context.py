@@ -146,9 +146,13 @@ class Lowering:
         return physical_type(type_, self.tile)
 
     def define(self, logical: Stream, physical: Stream, layout: Layout) -> None:
-        """``physical`` is what the logical stream became."""
+        """``physical`` is what the logical stream became. Its outer dimensions are the logical ones, by the same names:
+        what the physical operators called them says less (two ragged dimensions that are one)."""
+        outer = len(logical.shape)
         if logical.shape != logical.inferred_shape:
             physical.assume(tuple(logical.shape) + layout.dims)
+        elif not physical.consumers and physical.shape[:outer] != logical.shape:
+            physical.assume(tuple(logical.shape) + physical.shape[outer:])
         if not logical.consumers:   # one that may be left unused
             physical.optional = True
         self.placed.setdefault(logical.name, []).append(Placed(physical, layout))

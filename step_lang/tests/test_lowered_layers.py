@@ -1,0 +1,43 @@
+"""The mixture-of-experts and attention programs over physical tiles: the same tokens and bits on every stream."""
+
+import pytest
+
+from examples import attention, moe, simplified_moe
+from step_lang.tests.lowered import assert_lowered_equals
+
+MOE = {"batch": 6, "experts": 4, "hidden": 8, "intermediate": 16, "tile_f": 8}
+ATTENTION = {"batch": 4, "regions": 2, "queries": 4, "dim": 8, "kv_tile": 4, "capacity": 12}
+
+
+def agree(module, tile, parameters, **asked):
+    program = module.build(**parameters)
+    assert_lowered_equals(program, tile, module.inputs(program), module.streams(program, **asked))
+
+
+@pytest.mark.parametrize("tile", [2, 4])
+def test_simplified_moe(tile):
+    agree(simplified_moe, tile, {})
+
+
+@pytest.mark.parametrize("regions", [4, 2, 1])
+@pytest.mark.parametrize("tiling", [{"tiling": "static", "tile_rows": 4}, {"tiling": "static", "tile_rows": 8},
+                                    {"tiling": "dynamic"}], ids=str)
+def test_moe(tiling, regions):
+    agree(moe, 4, {**MOE, **tiling, "regions": regions})
+
+
+@pytest.mark.parametrize("regions", [16, 4])
+def test_idle_experts(regions):
+    agree(moe, 2, {**MOE, "experts": 16, "idle": 6, "regions": regions}, idle=6)
+
+
+@pytest.mark.parametrize("tiling", [{"tiling": "static", "tile_rows": 4}, {"tiling": "dynamic"}], ids=str)
+def test_one_token(tiling):
+    agree(moe, 4, {**MOE, **tiling, "batch": 1})
+
+
+@pytest.mark.parametrize("schedule", ["coarse", "interleaved"])
+@pytest.mark.parametrize("lengths", [[3, 8, 5, 11], [0, 4, 0, 1]], ids=str)
+def test_attention(schedule, lengths):
+    program = attention.build(**ATTENTION, schedule=schedule)
+    assert_lowered_equals(program, 4, attention.inputs(program), attention.request_streams(program, lengths))

@@ -37,9 +37,10 @@ class ChunkArbiter:
         n = len(waiting)
         index = range(max(2, n))
         self.finish, self.clear = Signal(), Signal()
-        self.locked, self.serving, self.granted = Signal(), Signal(), Signal()
+        self.locked, self.serving, self.granted = (Signal(name=name) for name in ("locked", "serving", "granted"))
         self.turn, self.chosen = Signal(index), Signal(n)
-        first, current = Signal(index), Signal(index)   # where the next search begins; whom a lock holds
+        first = Signal(index)       # where the next search begins
+        current = Signal(index)     # whom a lock holds
         later, candidates = Signal(n), Signal(n)
         m.d.comb += [
             later.eq(waiting & (Const(-1, n) << first)[:n]),

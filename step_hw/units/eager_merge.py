@@ -55,7 +55,8 @@ class EagerMerge(Unit):
     def elaborate(self, platform):
         m = Module()
         ins, o, rank = self.ins, self.out0, self.cfg.rank
-        taken, named = Signal(), Signal()   # the data output has this beat; the selector output has this chunk
+        taken = Signal()    # the data output has this beat
+        named = Signal()    # the selector output has this chunk
         present, dones = Signal(self.n), Signal(self.n)
         m.d.comb += [
             present.eq(Cat(i.valid for i in ins)),

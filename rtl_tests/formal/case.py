@@ -3,8 +3,10 @@
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import ModuleType
 
+from .btor import TransitionSystem
 from .faults import Fault, faulty_module
 from .harness import Harness
 from .solver import Verdict, bounded, inductive
@@ -39,14 +41,19 @@ class Case:
         """The harness around the unit, or around one with ``fault``."""
         return self.build(importlib.import_module(self.module) if fault is None else faulty_module(fault, self.module))
 
+    @cached_property
+    def system(self) -> TransitionSystem:
+        """The right unit's."""
+        return system_of(self.harness())
+
     def prove(self, depth: int | None = None, seconds: float = 600) -> Verdict:
         """The bounded proof."""
-        return bounded(system_of(self.harness()), depth or self.depth, seconds=seconds)
+        return bounded(self.system, depth or self.depth, seconds=seconds)
 
     def induct(self, seconds: float = 600) -> Verdict:
         """The proof by induction. ``depth`` of the verdict is the k at which it closed."""
         assert self.induction is not None
-        return inductive(system_of(self.harness()), self.induction, seconds=seconds)
+        return inductive(self.system, self.induction, seconds=seconds)
 
     def find(self, fault: Fault, seconds: float = 600) -> tuple[Verdict, str]:
         """What the bounded proof, without invariants, finds of ``fault``, and the counterexample as beats."""

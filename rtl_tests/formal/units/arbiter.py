@@ -61,7 +61,8 @@ def _harness(module, n: int) -> Harness:
 FAULTS = (
     Fault("always the lowest", "candidates.eq(later)", "candidates.eq(waiting)"),
     Fault("the search begins where it was", "first.eq(self.turn + 1)", "first.eq(self.turn)"),
-    Fault("a grant while one is served", "self.granted.eq(~self.locked & waiting.any())", "self.granted.eq(waiting.any())"),
+    Fault("a grant while one is served", "self.granted.eq(~self.locked & waiting.any())",
+          "self.granted.eq(waiting.any())"),
     Fault("a lock ends at once", "with m.If(self.finish):", "with m.If(self.locked):"),
     Fault("the last input starves", "with m.If(self.turn == n - 1):", "with m.If(self.turn == n - 2):"),
 )

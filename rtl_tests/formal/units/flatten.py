@@ -17,7 +17,7 @@ def _harness(module) -> Harness:
     unit = module.Flatten(LAYOUT)
     h = Harness(unit)
     m, i, p, lo, hi = h.m, unit.in0, unit.in0.payload, unit.cfg.lo, unit.cfg.hi
-    rank = unit.cfg.rank if "rank" in unit.cfg_widths else h.constant("rank", 4)
+    rank = unit.cfg.rank
     h.assume("dimensions of the stream", (lo <= hi) & (hi <= rank))
     source = h.legal(0, rank)
     owed = h.owes(0, 3)
@@ -25,10 +25,10 @@ def _harness(module) -> Harness:
     becomes = Signal(4)
     m.d.comb += becomes.eq(Mux(p.stop <= lo, p.stop, Mux(p.stop <= hi, lo, p.stop - hi + lo)))
     bare = p.empty & ~p.done
-    # The last element's vector is not closed any more, and what is behind it may be a bare stop.
+    # The last element's vector is not closed any more, and what is behind it may be a bare stop that closes it.
     unclosed = Signal()
     with m.If(accepted & ~(bare & (becomes == 0))):
-        m.d.sync += unclosed.eq(~p.empty & (p.stop != 0) & (becomes == 0))
+        m.d.sync += unclosed.eq(~p.empty & (p.stop != 0) & (becomes == 0) & (hi != rank))
     owed.amend(accepted & bare & (becomes != 0) & unclosed, becomes, "a closing stop finds its element")
     beat = Signal(LAYOUT)
     m.d.comb += [beat.eq(p), beat.stop.eq(becomes)]
@@ -46,7 +46,8 @@ def _harness(module) -> Harness:
     h.invariant("only an element waits, and only where vectors merge", ~unclosed | (lo == 0) & made.opens(front))
     is_open = Mux(full, made.opens(front), made.open)
     h.invariant("what it holds may come", ~full | made.accepts(front))
-    h.invariant("an open vector is open at the input or waits", ~is_open | source.open | unclosed)
+    h.invariant("an open vector is open at the input or waits",
+                ~is_open | source.open | unclosed | (rank - (hi - lo) == 0))
     h.invariant("a vector has no inside", ~made.inside | (rank - (hi - lo) != 0))
     h.invariant("inside", ~Mux(full, made.enters(front), made.inside) | source.inside)
     return h

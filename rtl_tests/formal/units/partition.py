@@ -43,7 +43,8 @@ def _harness(module, bits: int, n: int) -> Harness:
     all_out = ((got | fires) & to) == to
     m.d.sync += got.eq(Mux(good & ~all_out, got | fires, 0))
     h.prove("a beat leaves when all have it", ~data.valid | (data.ready == (good & all_out)))
-    h.prove("a selector leaves with its chunk", ~selector.valid | (selector.ready == (good & all_out & (last | d.done))))
+    h.prove("a selector leaves with its chunk", ~selector.valid | (
+        selector.ready == (good & all_out & (last | d.done))))
     begun = Signal()
     with m.If(data.valid & data.ready):
         m.d.sync += begun.eq(~last & ~d.done)
@@ -91,5 +92,6 @@ FAULTS = (
 CASES = (
     Case("partition, 2 outputs", "step_hw.units.partition", partial(_harness, bits=2, n=2), 12, 2, 6, FAULTS),
     Case("partition, 3 bits to 2 outputs", "step_hw.units.partition", partial(_harness, bits=3, n=2), 12, 2, 6, (
-        *FAULTS, Fault("a bit without an output is not seen", "s.data[self.n:].any()", "s.data[self.n:self.n].any()"))[1:]),
+        *FAULTS[1:],
+        Fault("a bit without an output is not seen", "s.data[self.n:].any()", "s.data[self.n:self.n].any()"))),
 )

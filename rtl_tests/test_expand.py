@@ -80,6 +80,7 @@ def trials() -> tuple[Trial, ...]:
         _misaligned("reference ends early", "1 S1 2 S1 D", "4 5 S1 D", 1, "1 1 S1"),
         _misaligned("stops differ", "1 S1 2 S2 D", "4 S1 5 6 S1 7 S2 D", 1, "1 S1 2"),
         _misaligned("no element for an element", "1 S2 S2 D", "4 S2 5 S2 D", 1, "1 S2"),
+        _misaligned("an element for no element", "1 S1 2 S1 D", "4 S1 S1 D", 0, "1 S1"),
     ]
     return tuple(made)
 

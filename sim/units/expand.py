@@ -41,6 +41,7 @@ def step(u, par, st, ins, outs, net):
     pops = done or stop_of(ref) >= par[B]
     bare = ref & EMPTY != 0
     differ = is_done(value) != done or (value & EMPTY != 0 and not bare)
+    differ = differ or (par[B] == 0 and bare and value & EMPTY == 0)
     if differ or (pops and stop_of(value) != stop_of(ref)):
         net.misc[3] = u + 1
         net.misc[4] = MISALIGNED

@@ -19,7 +19,7 @@ class Expand(Unit):
 
     Each reference beat makes one output beat with the reference's stop; one of stop >= b takes the value with it. The
     value's inner dimensions are 1, so its stop must then be the reference's. A value without an element can only face
-    bare stops (both come from one empty dimension above b); a bare reference stop >= b takes a value of either kind.
+    bare stops (both come from one empty dimension above b); a bare reference stop >= b > 0 takes a value of either kind.
     What disagrees raises ``MISALIGNED`` and is not accepted.
     """
 
@@ -44,7 +44,9 @@ class Expand(Unit):
         m.d.comb += [
             present.eq(value.valid & ref.valid),
             pops.eq(r.done | (r.stop >= b)),
-            differ.eq((v.done != r.done) | (v.empty & ~r.empty) | (pops & (v.stop != r.stop))),
+            # With b = 0 there is one value an element, so a bare stop must face a bare stop.
+            differ.eq((v.done != r.done) | (v.empty & ~r.empty) | (pops & (v.stop != r.stop))
+                      | ((b == 0) & r.empty & ~v.empty)),
             o.valid.eq(present & ~differ),
             ref.ready.eq(o.valid & o.ready),
             value.ready.eq(o.valid & o.ready & pops),

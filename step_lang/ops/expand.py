@@ -47,7 +47,8 @@ class Expand(Operator):
         indices: list[int] = []
         for i, (s, bare) in enumerate(zip(ref.stop.tolist(), ref.empty.tolist())):
             ends = s >= self.rank
-            if (ends or not bare) and (head >= len(stop) or (empty[head] and not bare)):
+            if (ends or not bare) and (head >= len(stop) or (empty[head] and not bare) or (
+                    self.rank == 0 and bare and not empty[head])):
                 raise self._misaligned(values, head, ref, i)
             if not bare:
                 indices.append(element)

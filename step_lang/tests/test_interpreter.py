@@ -267,6 +267,13 @@ def test_expand_that_parts(values, ref):
     assert "expand 'expand_0'" in run_error(MisalignedStreams, program, inputs=inputs)
 
 
+def test_expand_of_rank_0_drops_no_value():
+    """An element of the value stream must not face a reference vector without elements."""
+    program = with_input((D, R), lambda x, y: ops.expand(x, y, rank=0), second=(D, R))
+    inputs = {"x": parse_tokens("1 S1 2 S1 D"), "y": parse_tokens("1 S1 S1 D")}
+    assert "expand 'expand_0'" in run_error(MisalignedStreams, program, inputs=inputs)
+
+
 @pytest.mark.parametrize("ref", ["1 S1 2 S1 3 S1 D", "1 S1 D", "D", "1 2 S1 S1 S1 D"])
 def test_streamify_that_parts(ref):
     program = with_input((R, ragged("Q")), lambda x, y: ops.streamify(ops.bufferize(x, rank=1), y),

@@ -8,13 +8,13 @@ from typing import Any
 
 from step_lang import fn, ops
 from step_lang.dims import is_static
-from step_lang.errors import ShapeMismatch, StepError
+from step_lang.errors import ShapeMismatch, StepError, TileDoesNotDivide
 from step_lang.interpreter import check_inputs
 from step_lang.operator import Operator
 from step_lang.program import Program, Tensor
 from step_lang.stream import Stream
 from step_lang.tokens import TokenStream
-from step_lang.types import Tile
+from step_lang.types import Tile, Tuple
 
 from .layout import (
     Layout,
@@ -141,6 +141,17 @@ class Lowering:
     def layout(self, stream: Stream, order: Order | None = None) -> Layout:
         """Layout of the logical stream's elements, in ``order`` or the one chosen for it."""
         return layout_of(stream.type, self.tile, order or self.order(stream))
+
+    def stored_type(self, operator: Operator, type_: Any) -> Any:
+        """Physical type of elements that lie off-chip, where all tiles are whole. Raises `TileDoesNotDivide`."""
+        physical = self.physical_type(type_)
+        for part in physical.members if isinstance(physical, Tuple) else (physical,):
+            if isinstance(part, Tile) and part.rows not in (1, self.tile):
+                raise TileDoesNotDivide(
+                    f"{type_} off-chip: physical tile T = {self.tile} does not divide its {part.rows} rows",
+                    operator=operator, fix=f"use a tile with a multiple of {self.tile} rows, or a smaller tile.size in "
+                                           "the hardware configuration")
+        return physical
 
     def physical_type(self, type_: Any) -> Any:
         return physical_type(type_, self.tile)

@@ -3,7 +3,7 @@
 A stream of ``Tile(R, C)`` becomes a stream of T x T tiles with two more inner dimensions: in ``"col"`` order
 ``[.., C/T, R/T]``, in ``"row"`` order ``[.., R/T, C/T]``. A dimension of size 1 stays 1; 1 x 1 tiles, selectors and
 references stay as they are. Tiles whose number of rows is known at run time only have a layout of their own, in row
-order: all but their last row of physical tiles have T rows.
+order: all but their last row of physical tiles have T rows. Tiles of fewer than T rows are single physical tiles.
 """
 
 from __future__ import annotations
@@ -251,6 +251,9 @@ def layout_of(type_: Type, tile: int, order: Order) -> Layout:
         if not isinstance(size, int):
             sizes.append(0)
             continue
+        if label == "rows" and 1 < size < tile:    # one physical tile, not all of whose rows there are
+            sizes.append(1)
+            continue
         if size != 1 and size % tile:
             raise TileDoesNotDivide(
                 f"{type_}: physical tile T = {tile} does not divide its {size} {label}",
@@ -267,6 +270,6 @@ def physical_type(type_: Type, tile: int) -> Type:
     if isinstance(type_, Tuple):
         return Tuple(tuple(physical_type(member, tile) for member in type_.members))
     if isinstance(type_, Tile):
-        rows = tile if is_static(type_.rows) else Ragged(f"rows({type_.rows})")
+        rows = min(tile, type_.rows) if isinstance(type_.rows, int) else Ragged(f"rows({type_.rows})")
         return Tile(1 if type_.rows == 1 else rows, 1 if type_.cols == 1 else tile, type_.dtype)
     return type_

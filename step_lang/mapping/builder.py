@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from step_lang.dims import is_static
 from step_lang.errors import ConfigError, HardwareTooSmall, ProgramError, TypeMismatch
 from step_lang.hwconfig import HardwareConfig
 from step_lang.operator import Operator
@@ -22,10 +21,11 @@ __all__ = ["Builder", "element_bytes", "hardware_type", "payload_of"]
 
 
 def hardware_type(type_: Type, hw: HardwareConfig) -> Type:
-    """``type_`` as wires are built for it: a physical tile of dynamic rows has room for T, and says how many it has."""
+    """``type_`` as wires are built for it: a physical tile of fewer or dynamic rows has room for T, and says how many it
+    has."""
     if isinstance(type_, Tuple):
         return Tuple(tuple(hardware_type(member, hw) for member in type_.members))
-    if isinstance(type_, Tile) and not is_static(type_.rows):
+    if isinstance(type_, Tile) and type_.rows != 1:
         return Tile(hw.tile, type_.cols, type_.dtype)
     return type_
 

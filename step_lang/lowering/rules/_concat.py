@@ -70,7 +70,7 @@ def _divides_not(ctx: Lowering, op, count: int) -> TileDoesNotDivide:
 
 def _pack_rows(ctx: Lowering, op, physical: Stream, layout, count: int | None) -> None:
     """Rows ``[.., M, 1, n]`` as ``[.., M/T, n]`` full tiles; the last one has what is left over of a dynamic M."""
-    if count is not None and count % ctx.tile:
+    if count is not None and count > ctx.tile and count % ctx.tile:
         raise _divides_not(ctx, op, count)
     if isinstance(layout, Tiled):
         line = ctx.line(physical)
@@ -78,7 +78,7 @@ def _pack_rows(ctx: Lowering, op, physical: Stream, layout, count: int | None) -
         line = ctx.repeated(physical, 1, f"{physical.name}_line")
     if op.rank > 1:
         line = ctx.merged(line, 1, op.rank, f"{op.name}_all")
-    packed = ops.pack_rows(line, rows=ctx.tile, name=ctx.own(op))
+    packed = ops.pack_rows(line, rows=min(ctx.tile, count or ctx.tile), name=ctx.own(op))
     result = ctx.layout(op.output, "row")
     if isinstance(result, RowTiled):
         packed.assume((*op.output.shape, *result.dims))

@@ -16,5 +16,5 @@ def lower(ctx: Lowering, op) -> None:
     if isinstance(layout, RowTiled):
         raise TypeMismatch(f"input stream of {op.output.type} vs tiles of static size, or selectors", operator=op,
                            fix="give rows, and join them with accum(concat_rows)")
-    stream = ops.input_stream(ctx.own(op), ctx.physical_type(op.output.type), op.output.inferred_shape + layout.dims)
+    stream = ops.input_stream(ctx.own(op), ctx.stored_type(op, op.output.type), op.output.inferred_shape + layout.dims)
     ctx.define(op.output, stream, layout)

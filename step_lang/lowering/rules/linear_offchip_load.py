@@ -22,7 +22,7 @@ def lower(ctx: Lowering, op) -> None:
     ref = None if op.ref is None else ctx.single(op.ref)
     split = max(view.splits, default=1) > 1
     stream = ops.linear_offchip_load(
-        ctx.tensors[op.tensor.name], ctx.physical_type(op.output.type), ref=ref, shape=view.shape, stride=view.stride,
+        ctx.tensors[op.tensor.name], ctx.stored_type(op, op.output.type), ref=ref, shape=view.shape, stride=view.stride,
         name=ctx.name(f"{op.name}_view") if split else ctx.own(op))
     # Dimensions that were split are merged again, innermost first so that the levels of the others still hold.
     level = layout.inner

@@ -18,6 +18,7 @@ def preferences(op) -> Preferences:
 
 def lower(ctx: Lowering, op) -> None:
     placed = ctx.get(op.inputs[0])
+    ctx.stored_type(op, op.inputs[0].type)
     view = physical_view(op, op.view_shape, op.view_stride, op.grid, placed.layout)
     ops.linear_offchip_store(placed.stream, ctx.tensors[op.tensor.name], shape=view.shape, stride=view.stride,
                              name=ctx.own(op))

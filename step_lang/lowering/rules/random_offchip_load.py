@@ -19,6 +19,6 @@ def preferences(op) -> Preferences:
 def lower(ctx: Lowering, op) -> None:
     layout = ctx.layout(op.output)
     addresses = physical_addresses(ctx, op, ctx.get(op.inputs[0]).stream, layout)
-    stream = ops.random_offchip_load(addresses, ctx.tensors[op.tensor.name], ctx.physical_type(op.output.type),
+    stream = ops.random_offchip_load(addresses, ctx.tensors[op.tensor.name], ctx.stored_type(op, op.output.type),
                                      name=ctx.own(op))
     ctx.define(op.output, stream, layout)

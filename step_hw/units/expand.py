@@ -19,8 +19,8 @@ class Expand(Unit):
 
     Each reference beat makes one output beat with the reference's stop; one of stop >= b takes the value with it. The
     value's inner dimensions are 1, so its stop must then be the reference's. A value without an element can only face
-    bare stops (both come from one empty dimension above b); a bare reference stop >= b > 0 takes a value of either kind.
-    What disagrees raises ``MISALIGNED`` and is not accepted.
+    bare stops (both come from one empty dimension above b); a bare reference stop >= b > 0 takes a value of either
+    kind. What disagrees raises ``MISALIGNED`` and is not accepted.
     """
 
     kind = "expand"

@@ -21,8 +21,8 @@ __all__ = ["Builder", "element_bytes", "hardware_type", "payload_of"]
 
 
 def hardware_type(type_: Type, hw: HardwareConfig) -> Type:
-    """``type_`` as wires are built for it: a physical tile of fewer or dynamic rows has room for T, and says how many it
-    has."""
+    """``type_`` as wires are built for it: a physical tile of fewer or dynamic rows has room for T, and says how many
+    it has."""
     if isinstance(type_, Tuple):
         return Tuple(tuple(hardware_type(member, hw) for member in type_.members))
     if isinstance(type_, Tile) and type_.rows != 1:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import sympy
 
-from ..dims import format_shape, shapes_equal
+from ..dims import Ragged, format_shape, shapes_equal
 from ..errors import BadParameter, ShapeMismatch, UnknownFunction
 from ..fn.base import Function
 from ..operator import Operator
 from ..stream import Stream
 from ..tokens import Data, data_take, data_type
-from ..types import Type
+from ..types import Tile, Type
 
 __all__ = ["MAX_ELEMENTS_AT_ONCE", "CallOperator", "shape_classes"]
 
@@ -52,6 +52,18 @@ class CallOperator(Operator):
         if len(self.inputs) != arity:
             raise BadParameter(f"function {self.fn!r} takes {arity} streams vs {len(self.inputs)} given",
                                operator=self)
+
+    def own_sizes(self, type_: Type) -> Type:
+        """``type_`` as this operator's: a ragged size of tiles that none of its inputs has, which the function gave, is
+        another one for every operator."""
+        if not isinstance(type_, Tile):
+            return type_
+        known = {dim for stream in self.inputs if isinstance(stream.type, Tile)
+                 for dim in (stream.type.rows, stream.type.cols)}
+        rows, cols = (
+            self.program.fresh_ragged((self.kind, self.name, label)) if isinstance(size, Ragged) and size not in known
+            else size for label, size in (("rows", type_.rows), ("cols", type_.cols)))
+        return Tile(rows, cols, type_.dtype)
 
     def per_call_flops(self) -> Any:
         return sympy.sympify(self.fn.flops(*(stream.type for stream in self.inputs)))

@@ -34,7 +34,7 @@ class FlatMap(CallOperator):
         if not isinstance(self.fn, PieceFunction):
             raise UnknownFunction(f"function {self.fn!r} vs one that makes a stream of each element", operator=self,
                                   fix="use map, or a function such as fn.split_rows()")
-        element = self.fn.piece_type(type_)
+        element = self.own_sizes(self.fn.piece_type(type_))
         outer, *self.inner = self.fn.piece_shape(type_)
         self.rank = len(self.inner)
         key = (self.kind, self.fn, stream.name)

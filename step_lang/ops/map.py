@@ -25,7 +25,7 @@ class Map(CallOperator):
     def infer(self) -> list[tuple[Type, Shape]]:
         types = self.check_call()
         self.check_arity(self.fn.arity)
-        return [(self.fn.result_type(*types), self.inputs[0].shape)]
+        return [(self.own_sizes(self.fn.result_type(*types)), self.inputs[0].shape)]
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
         require_same_stops(inputs, [stream.name for stream in self.inputs])

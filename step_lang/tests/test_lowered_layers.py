@@ -41,3 +41,10 @@ def test_one_token(tiling):
 def test_attention(schedule, lengths):
     program = attention.build(**ATTENTION, schedule=schedule)
     assert_lowered_equals(program, 4, attention.inputs(program), attention.request_streams(program, lengths))
+
+
+def test_attention_with_cache_tiles_of_several_physical_ones():
+    """Valid rows of a tile are one or two tiles of T = 4, other numbers of them in each region."""
+    program = attention.build(**{**ATTENTION, "kv_tile": 8, "capacity": 16, "schedule": "interleaved"})
+    streams = attention.request_streams(program, [7, 1, 13, 2])
+    assert_lowered_equals(program, 4, attention.inputs(program), streams)

@@ -139,8 +139,11 @@ def test_patterns_repeat_and_differ_by_seed():
     assert [gate(valid) for valid in (False, True, True, True, True)] == [False, False, True, False, True]
 
 
-def _check(*cycles: tuple[bool, bool, Beat], may_begin: int = 1, max_rank: int | None = None) -> str | None:
-    layout = LinkLayout(8, 2)
+LAYOUT = LinkLayout(8)
+
+
+def _check(*cycles: tuple[bool, bool, Beat], may_begin: int = 1, max_rank: int | None = None,
+           layout: LinkLayout = LAYOUT) -> str | None:
     checks = LinkChecks("out0", layout, max_rank)
     for number, (valid, ready, beat) in enumerate(cycles):
         problem = checks.cycle(number, valid, ready, layout.pack(beat), lambda: may_begin)
@@ -173,6 +176,7 @@ def test_protocol_breach_is_named(cycles, message):
 def test_protocol_accepts_what_is_legal():
     assert _check((True, False, Beat(1)), (True, True, Beat(1)), (False, True, Beat()), (True, True, DONE)) is None
     assert _check((True, True, DONE), (True, True, Beat(1)), may_begin=2) is None
+    assert _check((True, True, Beat(0, 0)), layout=LinkLayout(8, 3)) is None
     assert "above the stream's rank 1" in _check((True, True, Beat(1, 1, 2)), max_rank=1)
 
 

@@ -35,25 +35,27 @@ BINS = [
     "back to back streams", "in0 blocked", "out0 blocked", "out1 blocked", "out0 starved", "data before flags",
     "flags before data", "dim 0", "dim 1", "dim 2", "chunk 1", "chunk of several", "padded at a stop",
     "padded at done", "several positions padded", "padded block of two dimensions", "chunk full at the end",
-    "bare stop of an empty dimension above 0",
+    "bare stop of an empty dimension above 0", "flag of a row", "flag of a block",
 ]
 
 
-def _cfg(dim, chunk, inner=()) -> dict[str, int]:
+def _cfg(dim, chunk, inner=(), flag_rank=0) -> dict[str, int]:
     sizes = (1, 1, *inner)
-    return {"dim": dim, "chunk": chunk, "inner1": sizes[-2], "inner0": sizes[-1]}
+    return {"dim": dim, "flag_rank": flag_rank, "chunk": chunk, "inner1": sizes[-2], "inner0": sizes[-1]}
 
 
-def _trial(name, stream, rank, dim, chunk, inner=(), split=None, pad=PAD, directed=False) -> Trial:
+def _trial(name, stream, rank, dim, chunk, inner=(), split=None, pad=PAD, directed=False,
+           flag_rank=0) -> Trial:
     """``inner``: static sizes below ``dim`` (needed to pad); ``split``: static size of ``dim`` itself."""
     shape = [ragged(f"d{k}") for k in range(rank, -1, -1)]
     if inner:
         shape[rank + 1 - dim:] = inner
     if split is not None:
         shape[rank - dim] = split
-    outs = golden(lambda x: ops.reshape(x, chunk, dim, pad), [rank], [stream], (tuple(shape),))
+    apply = lambda x: ops.reshape(x, chunk, dim, pad, flag_rank=flag_rank)  # noqa: E731
+    outs = golden(apply, [rank], [stream], (tuple(shape),))
     expected = {f"out{k}": out for k, out in enumerate(outs)}
-    return Trial(name, {"in0": stream}, expected, _cfg(dim, chunk, inner), directed=directed)
+    return Trial(name, {"in0": stream}, expected, _cfg(dim, chunk, inner, flag_rank), directed=directed)
 
 
 def _blocks(outer: list[Beat], inner, rng: Random) -> list[Beat]:
@@ -82,7 +84,8 @@ def _random(i: int, rng: Random, pad=PAD) -> Trial:
         inner = tuple(rng.randint(1, 3) for _ in range(rng.randint(1, 2)))
         outer = [beat for _ in range(runs) for beat in random_stream(rng, rank, lambda: element(rng), 4)]
         stream = _blocks(outer, inner, rng)
-        return _trial(f"random {i}, dim {len(inner)}", stream, rank + len(inner), len(inner), chunk, inner, pad=pad)
+        return _trial(f"random {i}, dim {len(inner)}", stream, rank + len(inner), len(inner), chunk, inner, pad=pad,
+                      flag_rank=rng.randint(0, len(inner)))
     # Ragged below, so nothing can be padded: the dimension is static and a multiple of the chunk.
     split = chunk * rng.randint(1, 2)
     stream = [beat for _ in range(runs) for beat in random_stream(rng, 1, lambda: element(rng), 3, outer=split)]
@@ -100,6 +103,8 @@ def trials() -> tuple[Trial, ...]:
     made.append(_trial("blocks", blocks, 3, 2, 2, (3, 2), directed=True))
     blocks = _blocks(words("1 2 3 4 5 D D 6 D"), (2, 3), rng)
     made.append(_trial("blocks at done", blocks, 2, 2, 4, (2, 3), directed=True))
+    made.append(_trial("flags of blocks", blocks, 2, 2, 4, (2, 3), directed=True, flag_rank=2))
+    made.append(_trial("flags of rows", blocks, 2, 2, 4, (2, 3), directed=True, flag_rank=1))
     for rank in (0, 1, 2):
         for name, stream in corner_streams(rank, lambda: element(rng)).items():
             made.append(_trial(f"{name}, rank {rank}", stream, rank, 0, rng.randint(1, 3)))
@@ -113,6 +118,10 @@ def trials() -> tuple[Trial, ...]:
               {"out0": words("1"), "out1": words("0")}, _cfg(0, 2), ErrorCode.PROTOCOL),
         Trial("empty position to pad", {"in0": words("1 S1 S2 D")}, {"out0": words("1 S1"), "out1": words("0 S1")},
               _cfg(1, 3, (2,)), ErrorCode.SHAPE),
+        Trial("flag of nothing", {"in0": words("1 2 S1 S1 D")}, {"out0": words("1 2 S1"), "out1": words("0")},
+              _cfg(1, 3, (2,), 1), ErrorCode.SHAPE),
+        Trial("flag of an empty block", {"in0": words("1 S1 3 S2 S2 D")},
+              {"out0": words("1 S1 3 S2"), "out1": words("0")}, _cfg(2, 3, (2, 1), 2), ErrorCode.SHAPE),
     ]
     return tuple(made)
 
@@ -145,6 +154,7 @@ def _cover(coverage: Coverage) -> None:
     for trial in trials():
         dim, chunk = trial.cfg["dim"], trial.cfg["chunk"]
         coverage.hit(f"dim {dim}")
+        coverage.hit_if_declared([["", "flag of a row", "flag of a block"][trial.cfg["flag_rank"]]])
         coverage.hit("chunk 1" if chunk == 1 else "chunk of several")
         if trial.error:
             continue
@@ -154,6 +164,7 @@ def _cover(coverage: Coverage) -> None:
         positions = 0
         for flag, after in pairwise(flags):
             padding = not flag.empty and flag.data == 1
+            flag = flag._replace(stop=flag.stop + trial.cfg["flag_rank"])  # what the element has
             positions = positions + (flag.stop >= dim) if padding else 0
             if padding and dim == 2 and trial.cfg["inner1"] > 1 and trial.cfg["inner0"] > 1:
                 coverage.hit("padded block of two dimensions")

@@ -20,6 +20,7 @@ from .units.fork import Fork
 from .units.input import Input
 from .units.load import Load
 from .units.map import Map
+from .units.pack_rows import PackRows
 from .units.partition import Partition
 from .units.promote import Promote
 from .units.reassemble import Reassemble
@@ -29,6 +30,8 @@ from .units.scan import Scan
 from .units.scratchpad import Scratchpad, ScratchpadShape
 from .units.store import Store
 from .units.streamify import Streamify
+from .units.trim_rows import TrimRows
+from .units.unpack_rows import UnpackRows
 from .units.zip import Zip
 
 __all__ = ["Attachment", "attachments", "make_link", "make_unit"]
@@ -89,6 +92,9 @@ _MAKERS: dict[str, Callable[[_Context, UnitSpec], Unit]] = {
     "reshape": lambda c, s: Reshape(c.inputs[0], **c.take("pad", "pad_rows", "flags")),
     "partition": lambda c, s: Partition(c.inputs[0], c.inputs[1].data_width, len(s.outputs)),
     "reassemble": lambda c, s: Reassemble(c.inputs[0], c.inputs[-1].data_width, len(s.inputs) - 1),
+    "pack_rows": lambda c, s: PackRows(c.inputs[0], c.outputs[0], **c.take("columns")),
+    "unpack_rows": lambda c, s: UnpackRows(c.inputs[0], c.outputs[0], **c.take("columns")),
+    "trim_rows": lambda c, s: TrimRows(c.inputs[0], c.outputs[0]),
     "eager_merge": lambda c, s: EagerMerge(c.inputs[0], len(s.inputs), **c.take("selector")),
 }
 

@@ -27,6 +27,7 @@ from .units.fork import Fork
 from .units.input import Input
 from .units.load import Load
 from .units.map import Map
+from .units.pack_rows import PackRows
 from .units.partition import Partition
 from .units.promote import Promote
 from .units.random_load import RandomLoad
@@ -37,6 +38,8 @@ from .units.scan import Scan
 from .units.scratchpad import Scratchpad, ScratchpadShape
 from .units.store import Store
 from .units.streamify import Streamify
+from .units.trim_rows import TrimRows
+from .units.unpack_rows import UnpackRows
 from .units.zip import Zip
 
 __all__ = ["unit_catalogue"]
@@ -49,10 +52,11 @@ _SCALAR = BeatLayout(32)
 
 def unit_catalogue(tile: int) -> Mapping[str, Unit]:
     """Name to unit, bf16 tiles where nothing else is said: a row of cells per function (a function of whole rows: all
-    products of a row), a state of one tile or, where so named, four, four ways of routing, links of two beats, a
-    scratchpad of 32 frames, loads with 8 elements in flight, a memory of two channels whose burst is a tile's
-    row, or 8 bytes."""
+    products of a row), a state of one tile or, where so named, four, four ways of routing, rows of up to 8 tiles,
+    links of two beats, a scratchpad of 32 frames, loads with 8 elements in flight, a memory of two channels whose burst
+    is a tile's row, or 8 bytes."""
     layout = tile_layout(Tile(tile, tile, bf16))
+    row = tile_layout(Tile(1, tile, bf16))
     size = tile * tile * 2
     shape = ScratchpadShape(32, 8, 4, layout)
     simple = MemoryConfig(channels=2, burst_bytes=max(8, 2 * tile), capacity_bytes=1 << 14)
@@ -70,6 +74,9 @@ def unit_catalogue(tile: int) -> Mapping[str, Unit]:
         "partition": Partition(layout, 4, 4),
         "reassemble": Reassemble(layout, 4, 4),
         "eager_merge": EagerMerge(layout, 4),
+        "pack_rows": PackRows(row, layout, 8),
+        "unpack_rows": UnpackRows(layout, row, 8),
+        "trim_rows": TrimRows(layout, layout),
         "bufferize": Bufferize(shape),
         "scratchpad": Scratchpad(shape),
         "scratchpad, two readers": Scratchpad(shape, 2),

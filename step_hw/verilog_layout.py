@@ -15,6 +15,7 @@ _COLUMNS = 120
 _MODULE = re.compile(r"^module (\w+) *\((.*?)\);\n(.*?)^endmodule\n?", re.M | re.S)
 _DECLARATION = re.compile(r"  (input|output|inout|wire|reg)( signed)?( \[-?\d+:\d+\])? (\w+) *( = [^;]+)?;\n")
 _CONNECTIONS = re.compile(r"(?:^    \.\w+\(.*\),?\n){2,}", re.M)
+_ALWAYS = re.compile(r"^  always @\*\n    (.*;)\n", re.M)
 _NO_BITS = " [-1:0]"  # how Yosys declares a field of width 0, which is two bits to Verilog
 _TEMPORARY = re.compile(r"_\d+_?")
 _TIME_ZERO = f"""\
@@ -62,7 +63,12 @@ def _module(name: str, ports: str, body: str, order: Sequence[str]) -> str:
         else:
             entry.direction = kind
         at = found.end()
-    time_zero = _TIME_ZERO if names.pop(TIME_ZERO, None) else ""
+    time_zero = ""
+    if names.pop(TIME_ZERO, None):
+        time_zero = _TIME_ZERO
+        # Yosys forgets the part of a register that no process assigns: it stays unknown while its value never changes.
+        whole = rf"  always @* begin\n    if ({TIME_ZERO} ) begin end\n    \1\n  end\n"
+        body = body[:at] + _ALWAYS.sub(whole, body[at:])
     heads = sorted((entry for entry in names.values() if entry.direction), key=lambda entry: _rank(entry.name, order))
     if missing := [port for port in re.findall(r"\w+", ports) if not names[port].direction]:
         raise ValueError(f"module {name}: no declaration of {', '.join(missing)} found")

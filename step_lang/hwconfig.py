@@ -58,6 +58,8 @@ KEYS: tuple[Key, ...] = (
     Key("scratchpad", "page_frames", 8, 1, 1 << 16, "tiles to a page of the scratchpad"),
     Key("scratchpad", "references", 4, 1, 256, "buffers that may be live in a scratchpad at a time"),
     Key("load", "window", 64, 2, 4096, "elements in flight in a load's reorder window, a power of two"),
+    Key("rows", "columns", 64, 2, 4096,
+        "most physical tiles side by side in a row that pack_rows and unpack_rows take, a power of two"),
     Key("input", "tokens", 256, 2, 65536,
         "tokens that an input stream of dynamic shape can have, done included, a power of two"),
 )
@@ -68,6 +70,7 @@ _FIELDS = {
     ("link", "depth"): "link_depth", ("accumulator", "entries"): "accumulator_entries",
     ("scratchpad", "frames"): "scratchpad_frames", ("scratchpad", "page_frames"): "page_frames",
     ("scratchpad", "references"): "references", ("load", "window"): "load_window", ("input", "tokens"): "input_tokens",
+    ("rows", "columns"): "row_columns",
 }
 
 
@@ -88,6 +91,7 @@ class HardwareConfig:
     page_frames: int = 8
     references: int = 4
     load_window: int = 64
+    row_columns: int = 64
     input_tokens: int = 256
     memory: MemoryConfig = field(default_factory=MemoryConfig)
 
@@ -106,7 +110,7 @@ class HardwareConfig:
             raise ConfigError(f"key 'scratchpad.frames': {self.scratchpad_frames} vs a multiple of "
                               f"scratchpad.page_frames = {self.page_frames}")
         for key_name, value in (("scratchpad.page_frames", self.page_frames), ("load.window", self.load_window),
-                                ("input.tokens", self.input_tokens)):
+                                ("rows.columns", self.row_columns), ("input.tokens", self.input_tokens)):
             if value & (value - 1):
                 raise ConfigError(f"key '{key_name}': {value} vs a power of two")
         depth = next(key for key in KEYS if key.name == "depth")

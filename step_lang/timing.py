@@ -91,8 +91,10 @@ def rows_operand(in_types, out_type) -> int:
 
 
 def unit_timing(kind: str) -> Timing:
-    """Timing of the units without a function."""
-    return Timing(1, 1) if kind in ("flatten", "promote", "streamify") else Timing(0, 1)
+    """Timing of the units without a function. Of ``pack_rows`` and ``unpack_rows``: the interval of the beats that are
+    more, tiles of one row; the latency from the beat that completes a block."""
+    one = ("flatten", "promote", "streamify", "pack_rows", "unpack_rows")
+    return Timing(1, 1) if kind in one else Timing(0, 1)
 
 
 LOAD_EMPTY_LATENCY = 2

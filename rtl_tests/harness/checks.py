@@ -13,7 +13,8 @@ class LinkChecks:
 
     Rules: an offer stays, unchanged, until it is taken; no beat of a further stream before that stream may begin;
     stop within ``max_rank`` (when given); an empty beat carries data 0 and rows 0, and a stop unless it is done;
-    done is empty and has stop 0; an element has at least one row.
+    done is empty and has stop 0; an element has at least one row, unless tiles of several rows travel on the link: one
+    of dynamic rows may have none.
     """
 
     def __init__(self, name: str, layout: LinkLayout, max_rank: int | None = None):
@@ -72,7 +73,7 @@ class LinkChecks:
             return "empty with rows"
         if beat.empty and not beat.done and not beat.stop:
             return "empty without stop and without done"
-        if not beat.empty and not beat.rows:
+        if not beat.empty and not beat.rows and self.layout.rows == 1:
             return "an element of no rows"
         if self.max_rank is not None and beat.stop > self.max_rank:
             return f"stop {beat.stop} above the stream's rank {self.max_rank}"

@@ -22,15 +22,17 @@ from ..network import (
 
 KIND = "reshape"
 
-DIM, CHUNK, INNER1, INNER0, PADDED, PAD_ROWS, OUTPUTS = 0, 1, 2, 3, 4, 5, 6
+DIM, CHUNK, INNER1, INNER0, PADDED, PAD_ROWS, OUTPUTS, FLAG_RANK = 0, 1, 2, 3, 4, 5, 6, 7
 PLACE, TAIL, END, AT1, AT0, TAKEN = 0, 1, 2, 3, 4, 5
 STOP_RANGE, SHAPE, PROTOCOL = ErrorCode.STOP_RANGE, ErrorCode.SHAPE, ErrorCode.PROTOCOL
 
 
 def pack(unit, graph, build):
-    """Configuration ``dim, chunk, inner1, inner0``; parameters ``pad`` (bits or None), ``pad_rows`` (default: all)."""
+    """Configuration ``dim, flag_rank, chunk, inner1, inner0``; parameters ``pad`` (bits or None), ``pad_rows``
+    (default: all)."""
     par = build.par[unit.index]
     par[DIM] = unit.config["dim"]
+    par[FLAG_RANK] = unit.config.get("flag_rank", 0)
     par[CHUNK] = unit.config["chunk"]
     par[INNER1] = unit.config.get("inner1", 1)
     par[INNER0] = unit.config.get("inner0", 1)
@@ -69,6 +71,8 @@ def step(u, par, st, ins, outs, net):
         error = PROTOCOL
     elif (unfinished and (empty or par[PADDED] == 0)) or (pads and par[PADDED] == 0):
         error = SHAPE
+    elif st[TAIL] == 0 and empty and not done and stop <= par[FLAG_RANK]:
+        error = SHAPE
     if error != 0:
         net.misc[3] = u + 1
         net.misc[4] = error
@@ -86,18 +90,21 @@ def step(u, par, st, ins, outs, net):
     else:
         out = stop if done or stop < dim else stop + 1
     rows = par[PAD_ROWS]
+    flag = 0 if done and not pads else out - par[FLAG_RANK]  # its stop; below 0: not the last of those that share it
 
     moved = False
     for k in range(par[OUTPUTS]):
-        if (st[TAKEN] >> k) & 1 == 0 and can_push(net, outs[k]):
+        if (st[TAKEN] >> k) & 1 == 0 and k == 1 and flag < 0:
+            st[TAKEN] |= 1 << k
+        elif (st[TAKEN] >> k) & 1 == 0 and can_push(net, outs[k]):
             if pads:
-                push(net, outs[k], token(out, rows if k == 0 else 1), 0)
+                push(net, outs[k], token(out, rows) if k == 0 else token(flag, 1), 0)
             elif k == 0:
                 push(net, outs[k], with_stop(tok, out), peek_value(net, ins[0]))
             elif empty:
-                push(net, outs[k], with_stop(tok, out), 0)
+                push(net, outs[k], with_stop(tok, flag), 0)
             else:
-                push(net, outs[k], token(out, 1), 0)
+                push(net, outs[k], token(flag, 1), 0)
             st[TAKEN] |= 1 << k
             moved = True
     if st[TAKEN] != (1 << par[OUTPUTS]) - 1:

@@ -22,12 +22,13 @@ class Reshape(Unit):
     pad_rows : int or None
         Valid rows of a padding element, default the layout's ``max_rows``.
     flags : bool
-        Whether ``out1`` exists; its elements are one bit, 1 on padding.
+        Whether ``out1`` exists; its elements are one bit, 1 on padding, one for ``flag_rank`` inner dimensions.
 
     ============== ===== ====================================================================================
     register       width meaning
     ============== ===== ====================================================================================
     dim            4     dimension that is split, innermost 0
+    flag_rank      4     inner dimensions, at most ``dim``, that share a flag
     chunk          32    positions in a chunk, >= 1
     inner1, inner0 32    sizes of dimensions 1 and 0 below ``dim`` (1 where there is none): padding for one
                          position is inner1 * inner0 elements; only padding reads them
@@ -35,7 +36,7 @@ class Reshape(Unit):
 
     A *position* of ``dim`` is an element when dim = 0, else what ends with a stop >= dim. Stops below ``dim`` stay; a
     stop (or done) that ends the dimension inside a chunk is followed by padding, whose last element carries it, one
-    higher.
+    higher. A bare stop that would end tensors that share a flag raises ``SHAPE``.
     """
 
     kind = "reshape"
@@ -50,7 +51,8 @@ class Reshape(Unit):
         self.pad_rows = layout.max_rows if pad_rows is None else pad_rows
         self.flags = flags
         super().__init__([layout], [layout] + [BeatLayout(1)] * flags, state_width=3, cfg={
-            "dim": STOP_WIDTH, "chunk": COUNT_WIDTH, "inner1": COUNT_WIDTH, "inner0": COUNT_WIDTH})
+            "dim": STOP_WIDTH, "flag_rank": STOP_WIDTH, "chunk": COUNT_WIDTH, "inner1": COUNT_WIDTH,
+            "inner0": COUNT_WIDTH})
 
     @property
     def module_name(self) -> str:
@@ -107,18 +109,27 @@ class Reshape(Unit):
         with m.Elif(i.valid & ~tail & (dim == 0) & (place != 0) & p.empty & ~p.done):
             m.d.comb += bad.eq(1)           # this stop belongs on the element before it
             m.d.sync += self.error.eq(ErrorCode.PROTOCOL)
-        # Padding cannot repeat a position that is empty.
-        with m.Elif(pads | (i.valid & unfinished) if self.pad is None else i.valid & unfinished & p.empty):
+        # Padding cannot repeat a position that is empty, and what shares a flag has elements.
+        with m.Elif((pads | (i.valid & unfinished) if self.pad is None else i.valid & unfinished & p.empty)
+                    | (i.valid & ~tail & p.empty & (p.stop != 0) & (p.stop <= cfg.flag_rank))):
             m.d.comb += bad.eq(1)
             m.d.sync += self.error.eq(ErrorCode.SHAPE)
 
-        # Both outputs are eager: one that has taken the beat is remembered.
+        # Both outputs are eager: one that has taken the beat is remembered. Flags get the last of those that share one.
         outs = self.outs
         taken = Signal(len(outs))
+        told = Signal()
+        wants = [1, told][:len(outs)]
         takes = Cat(out.valid & out.ready for out in outs)
-        m.d.comb += [goes.eq((taken | takes).all()), i.ready.eq(goes & ~pads), self.state.eq(Cat(taken, tail))]
+        offers = (i.valid | tail) & ~bad
+        m.d.comb += [
+            told.eq((p.done & ~pads) | (stop >= cfg.flag_rank)),
+            goes.eq(offers & (taken | takes | ~Cat(wants)).all()),
+            i.ready.eq(goes & ~pads),
+            self.state.eq(Cat(taken, tail)),
+        ]
         for k, out in enumerate(outs):
-            m.d.comb += [out.valid.eq((i.valid | tail) & ~bad & ~taken[k]), out.payload.stop.eq(stop)]
+            m.d.comb += [out.valid.eq(offers & wants[k] & ~taken[k]), out.payload.stop.eq(stop)]
             with m.If(~pads):
                 m.d.comb += [out.payload.empty.eq(p.empty), out.payload.done.eq(p.done)]
         with m.If(pads):
@@ -127,6 +138,8 @@ class Reshape(Unit):
             m.d.comb += [o.payload.data.eq(p.data), o.payload.rows.eq(p.rows)]
         if self.flags:
             m.d.comb += [self.out1.payload.data.eq(pads), self.out1.payload.rows.eq(pads | ~p.empty)]
+            with m.If(pads | ~p.done):
+                m.d.comb += self.out1.payload.stop.eq(stop - cfg.flag_rank)
 
         m.d.sync += taken.eq(Mux(goes, 0, taken | takes))
         with m.If(goes):

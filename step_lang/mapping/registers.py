@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["AFFINE_LOOPS", "INNER_WIDTH", "REGISTERS", "STOP_WIDTH", "STREAMIFY_LOOPS"]
+__all__ = ["AFFINE_LOOPS", "COLUMNS_WIDTH", "INNER_WIDTH", "REGISTERS", "ROWS_WIDTH", "STOP_WIDTH", "STREAMIFY_LOOPS"]
 
 STOP_WIDTH = 4
 """Bits of a stop level."""
@@ -20,6 +20,12 @@ STREAMIFY_LOOPS = 4
 
 INNER_WIDTH = 12
 """Bits of an inner size of an accum or scan."""
+
+COLUMNS_WIDTH = 13
+"""Bits of a count of a row's tiles, of which ``rows.columns`` are the most."""
+
+ROWS_WIDTH = 5
+"""Bits of a count of a physical tile's rows."""
 
 _VIEW = {"base": 32, "limit": 32, "dims": 3,
          **{f"{name}{k}": 32 for name in ("count", "stride") for k in range(AFFINE_LOOPS)}}
@@ -37,11 +43,14 @@ REGISTERS: Mapping[str, Mapping[str, int]] = {
     "scan": _FOLD,
     "flatten": {"lo": STOP_WIDTH, "hi": STOP_WIDTH, "rank": STOP_WIDTH},
     "promote": {"rank": STOP_WIDTH},
-    "reshape": {"dim": STOP_WIDTH, "chunk": 32, "inner1": 32, "inner0": 32},
+    "reshape": {"dim": STOP_WIDTH, "flag_rank": STOP_WIDTH, "chunk": 32, "inner1": 32, "inner0": 32},
     "repeat": {"n": 32},
     "expand": {"b": STOP_WIDTH},
     "partition": {"rank": STOP_WIDTH},
     "reassemble": {"rank": STOP_WIDTH, "hollow": 1},
     "eager_merge": {"rank": STOP_WIDTH},
+    "pack_rows": {"n": COLUMNS_WIDTH, "rows": ROWS_WIDTH},
+    "unpack_rows": {"n": COLUMNS_WIDTH},
+    "trim_rows": {"rows": ROWS_WIDTH, "total": 32},
 }
 """Registers by unit kind. Kinds that are not here have none; a function may add its own (``scale``: ``constant``)."""

@@ -25,5 +25,6 @@ def build(builder: Builder, op) -> None:
         pad = sum(element << (i * tile.dtype.bits) for i in range(int(tile.rows) * int(tile.cols)))
     used = bool(flags.consumers)
     unit = builder.unit("reshape", op.name, op, {"pad": pad, "pad_rows": None, "flags": used},
-                        {"dim": op.dim, "chunk": op.chunk, "inner1": inner1, "inner0": inner0})
+                        {"dim": op.dim, "flag_rank": op.flag_rank, "chunk": op.chunk, "inner1": inner1,
+                         "inner0": inner0})
     builder.connect(unit, op.inputs, [data, flags] if used else [data])

@@ -53,7 +53,7 @@ def test_digest_depends_on_every_value_and_on_nothing_else():
     ("[tile]\nsize = 4\nk_per_cycle = 3", r"key 'tile.k_per_cycle': 3 vs a divisor of tile.size = 4"),
     ("[tile]\nsize = 4\nrows_per_cycle = 8", r"key 'tile.rows_per_cycle': 8 vs a divisor"),
     ("[tile]\nsizes = 4", r"unknown key 'tile.sizes' = 4 vs k_per_cycle, rows_per_cycle, size"),
-    ("[tiles]\nsize = 4", r"unknown section 'tiles' vs accumulator, input, link, load, memory, scratchpad, tile"),
+    ("[tiles]\nsize = 4", r"unknown section 'tiles' vs accumulator, input, link, load, memory, rows, scratchpad, tile"),
     ("tile = 4", r"unknown section 'tile' vs"),
     ("[link]\ndepth = 1", r"key 'link.depth': 1 vs an int in 2..4096"),
     ("[link.depths]\nx = 1", r"key 'link.depths.x': 1 vs an int in 2..4096"),

@@ -115,7 +115,7 @@ def test_registers_of_functions_and_shape_operators():
     graph = graph_of(p)
     assert graph.unit("scale").config == {"constant": 0xC000}
     assert graph.unit("all").config == {"lo": 2, "hi": 3, "rank": 3}
-    assert graph.unit("pad").config == {"dim": 2, "chunk": 3, "inner1": 2, "inner0": 1}
+    assert graph.unit("pad").config == {"dim": 2, "flag_rank": 2, "chunk": 3, "inner1": 2, "inner0": 1}
     assert graph.unit("pad").params["pad"] == 0x3F803F803F803F80
     assert not graph.unit("pad").params["flags"]
     assert graph.unit("twice").config["count2"] == 2 and graph.unit("twice").config["affine"] == 1

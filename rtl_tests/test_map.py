@@ -4,7 +4,16 @@ from random import Random
 
 import pytest
 
-from rtl_tests.compute_bench import MapConfig, aligned_streams, check_timing, dressed, interpreted, unit_of
+from rtl_tests.compute_bench import (
+    MASKED_BINS,
+    MapConfig,
+    aligned_streams,
+    check_timing,
+    dressed,
+    interpreted,
+    masked_bins,
+    unit_of,
+)
 from rtl_tests.harness import DONE, STREAM_BINS, Beat, Case, Coverage, bare, bench_unit, bernoulli, bursts, stream_bins
 from rtl_tests.harness.streams import corner_streams
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
@@ -50,15 +59,22 @@ CONFIGS = [
     MapConfig("matmul_bf16", fn.matmul(), (BF16, BF16), FP32),
     MapConfig("matmul_bf16_by_groups", fn.matmul(), (BF16_4, Tile(4, 1, bf16)), Tile(4, 1, fp32), tile=4,
               k_per_cycle=2),
+    MapConfig("last", fn.last(), (SQUARE,), SQUARE),
+    MapConfig("add_masked", fn.add(), (SQUARE, ROW), SQUARE, dynamic=(0,)),
+    MapConfig("exp_masked", fn.exp(), (BF16,), BF16, rows_per_cycle=1, dynamic=(0,)),
+    MapConfig("row_max_masked", fn.row_max(), (BF16_4,), Tile(4, 1, bf16), tile=4, rows_per_cycle=2, dynamic=(0,)),
+    MapConfig("matmul_masked", fn.matmul(), (BF16_4, BF16_4), Tile(4, 4, fp32), tile=4, k_per_cycle=2, dynamic=(0,)),
     MapConfig("matmul_bf16_outer", fn.matmul(), (Tile(2, 1, bf16), Tile(1, 2, bf16)), FP32),
 ]
 IDS = [config.name for config in CONFIGS]
-MODELLED = [config for config in CONFIGS if config.name in ("add", "sub_row", "row_max_int32", "matmul_int8_by_groups")]
+MODELLED = [config for config in CONFIGS if config.name in ("add", "sub_row", "row_max_int32", "matmul_int8_by_groups",
+                                                            "row_max_masked")]
 
 
 def _streams(config: MapConfig, rng: Random) -> dict[str, tuple[list[list[Beat]], int]]:
     """Name to beats of each port and their rank."""
-    found = {f"random{rank}": (aligned_streams(rng, config.in_types, rank), rank) for rank in (0, 1, 3)}
+    found = {f"random{rank}": (aligned_streams(rng, config.in_types, rank, dynamic=config.dynamic), rank)
+             for rank in (0, 1, 3)}
     for name, shape in corner_streams(2, lambda: Beat(0, 1)).items():
         found[name] = (dressed(rng, shape, config.in_types), 2)
     return found
@@ -68,11 +84,12 @@ def _streams(config: MapConfig, rng: Random) -> dict[str, tuple[list[list[Beat]]
 def test_values_and_timing(simulator, config):
     """Random and corner streams, free and under back-pressure; then latency and interval as stated."""
     rng = Random(config.name)
-    coverage = Coverage(f"map {config.name}", STREAM_BINS)
+    coverage = Coverage(f"map {config.name}", [*STREAM_BINS, *(MASKED_BINS if config.dynamic else ())])
     cases = []
     for i, (name, (ports, rank)) in enumerate(_streams(config, rng).items()):
         coverage.hit_if_declared(stream_bins(ports[0]))
-        expected = interpreted("map", config.function, config.in_types, ports, rank, group=config.group)
+        coverage.hit_if_declared(masked_bins(ports[0], config))
+        expected = interpreted("map", config, ports, rank)
         cases.append(Case(name, inputs={f"in{k}": port for k, port in enumerate(ports)}, expected={"out0": expected},
                           cfg=config.cfg, drive=bernoulli(0.6) if i % 2 else None,
                           sink=bursts(3, 4) if i % 3 else None))
@@ -91,7 +108,7 @@ def test_model_equals_rtl(simulator, config):
     rng = Random(config.name)
     cases = []
     for name, (ports, rank) in _streams(config, rng).items():
-        expected = interpreted("map", config.function, config.in_types, ports, rank, group=config.group)
+        expected = interpreted("map", config, ports, rank)
         inputs = {f"in{k}": port for k, port in enumerate(ports)}
         cases.append(ModelCase(name, inputs, config.cfg, expected={"out0": expected}))
         cases.append(pressed(ModelCase(f"{name} pressed", inputs, config.cfg, expected={"out0": expected}), rng))

@@ -1,9 +1,9 @@
 """What the compute units (map, accum, scan) share: the join that walks an element's steps, the token that travels
-beside a datapath, the position inside a vector state, and the state memory."""
+beside a datapath, the position inside a vector state, the state memory, and masking of rows that are not valid."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, ValueLike, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -18,7 +18,10 @@ from .beat import STOP_WIDTH
 from .functions.base import Datapath, Fold, fold, tile_layout, type_key, width_of
 from .unit import ErrorCode, Unit
 
-__all__ = ["INDEX_WIDTH", "ComputeUnit", "FoldState", "FoldUnit", "Position", "Token", "check_timing", "function_key"]
+__all__ = [
+    "INDEX_WIDTH", "ComputeUnit", "FoldState", "FoldUnit", "Position", "Token", "check_timing", "function_key",
+    "masked",
+]
 
 INDEX_WIDTH = 12
 """Bits of an inner dimension's size: vector states of up to 4095 elements a dimension."""
@@ -35,6 +38,12 @@ def check_timing(stated: Timing, latency: int, interval: int) -> None:
     built = Timing(latency, interval)
     if built != stated:
         raise AssertionError(f"hardware has {built}, step_lang.timing states {stated}")
+
+
+def masked(tile: Value, rows: ValueLike, type_: Tile) -> Value:
+    """``tile``, of ``type_``, with zeros in its rows from ``rows`` on."""
+    width = len(tile) // int(type_.rows)
+    return Cat(tile.word_select(i, width) & (rows > i).replicate(width) for i in range(int(type_.rows)))
 
 
 class Token(data.StructLayout):
@@ -106,16 +115,20 @@ class ComputeUnit(Unit):
 class Position(wiring.Component):
     """Walks the elements of an inner tensor of n1 x n0 elements, ``inner`` (0, 1, 2) of whose dimensions are used.
 
-    Members: ``n1``, ``n0``, ``inner`` In (configuration); ``next`` In, goes on; ``index`` Out, 0 .. entries - 1;
-    ``last`` Out, last element of the tensor; ``stop`` Out, dimensions of the tensor that end here; ``over`` Out, the
-    tensor goes on beyond ``entries``.
+    With ``opens`` a size of 0 is an open one, of the outermost dimension used: ``close`` says where the tensor ends.
+
+    Members: ``n1``, ``n0``, ``inner`` In (configuration); ``close`` In, only with ``opens``; ``next`` In, goes on;
+    ``index`` Out, 0 .. entries - 1; ``last`` Out, last element of the tensor; ``stop`` Out, dimensions of the tensor
+    that end here; ``over`` Out, the tensor goes on beyond ``entries``.
     """
 
-    def __init__(self, entries: int):
+    def __init__(self, entries: int, opens: bool = False):
         self.entries = entries
+        self.opens = opens
         super().__init__({
             "n1": In(INDEX_WIDTH), "n0": In(INDEX_WIDTH), "inner": In(2), "next": In(1),
             "index": Out(range(max(entries, 2))), "last": Out(1), "stop": Out(2), "over": Out(1),
+            **({"close": In(1)} if opens else {}),
         })
 
     def elaborate(self, platform):
@@ -123,8 +136,11 @@ class Position(wiring.Component):
         i1 = Signal(INDEX_WIDTH)
         i0 = Signal(INDEX_WIDTH)
         ends = Signal(2)
+        goes_on = [index + 1 != size for index, size in ((i0, self.n0), (i1, self.n1))]
+        if self.opens:
+            goes_on = [more & ~((size == 0) & self.close) for more, size in zip(goes_on, (self.n0, self.n1))]
         m.d.comb += [
-            ends.eq(Mux(i0 + 1 != self.n0, 0, Mux(i1 + 1 != self.n1, 1, 2))),
+            ends.eq(Mux(goes_on[0], 0, Mux(goes_on[1], 1, 2))),
             self.last.eq(ends == 2),
             self.stop.eq(Mux(ends < self.inner, ends, self.inner)),
             self.over.eq((self.index == self.entries - 1) & ~self.last),
@@ -145,23 +161,27 @@ class FoldState(wiring.Component):
     -------
     index, step : In, entry and step of the element being folded; first : In, it starts from ``init``
     contribution : In; write : In; rows : In, valid rows of the element
+    differs : Out, the entry has other valid rows; only with ``compares``
     read_index : In; read_data, read_rows : Out, another entry
 
     ``max_rows``: most valid rows of an entry; where it is None no rows are kept (``rows``, ``read_rows`` are absent).
     """
 
-    def __init__(self, fold: Fold, width: int, max_rows: int | None, entries: int, init: int):
+    def __init__(self, fold: Fold, width: int, max_rows: int | None, entries: int, init: int,
+                 compares: bool = False):
         self.fold = fold
         self.entries = entries
         self.init = init
         self.width = width
         self.max_rows = max_rows
+        self.compares = compares
         index = range(max(entries, 2))
         super().__init__({
             "index": In(index), "step": In(range(max(fold.contribution.interval, 2))), "first": In(1),
             "contribution": In(len(fold.contribution.result)), "write": In(1),
             "read_index": In(index), "read_data": Out(width),
             **({"rows": In(bits_for(max_rows)), "read_rows": Out(bits_for(max_rows))} if max_rows else {}),
+            **({"differs": Out(1)} if compares else {}),
         })
 
     def elaborate(self, platform):
@@ -202,6 +222,8 @@ class FoldState(wiring.Component):
         with m.If(self.write):
             m.d.sync += rows[self.index].eq(self.rows)
         m.d.comb += self.read_rows.eq(rows[self.read_index])
+        if self.compares:
+            m.d.comb += self.differs.eq(rows[self.index] != self.rows)
 
 
 class FoldUnit(ComputeUnit):
@@ -209,9 +231,12 @@ class FoldUnit(ComputeUnit):
 
     keeps_rows = True
     """Whether the counts of valid rows are kept with the state."""
+    opens = False
+    """Whether an inner size may be open."""
+    registers: Mapping[str, int] = {"rank": STOP_WIDTH, "inner": 2, "n1": INDEX_WIDTH, "n0": INDEX_WIDTH}
 
     def __init__(self, function: Function, in_types: Sequence[Tile], out_type: Tile, *, tile: int, rows_per_cycle: int,
-                 k_per_cycle: int, entries: int = 1, init: int = 0):
+                 k_per_cycle: int, entries: int = 1, init: int = 0, masked: bool = False):
         if entries < 1:
             raise BadParameter(f"{self.kind} state: {entries} entries vs at least 1")
         bits = out_type.dtype.bits
@@ -224,21 +249,23 @@ class FoldUnit(ComputeUnit):
         self.k_per_cycle = k_per_cycle
         self.entries = entries
         self.init = init
+        self.masked = masked
         self.timing = compute_timing(self.kind, {
             "function": function, "in_types": self.in_types, "out_type": out_type, "tile": tile,
             "rows_per_cycle": rows_per_cycle, "k_per_cycle": k_per_cycle})
         self.fold = fold(function, self.in_types, out_type, rows_per_cycle=rows_per_cycle, k_per_cycle=k_per_cycle)
         check_timing(self.timing, self.fold.contribution.latency + 1, self.fold.contribution.interval)
         self.width = width_of(out_type)
-        self.max_rows = int(out_type.rows) if self.keeps_rows and out_type.rows != 1 else None
+        self.max_rows = int(out_type.rows) if (self.keeps_rows or masked) and out_type.rows != 1 else None
+        self.compares = masked and self.max_rows is not None and not function.resizes
         self.init_tile = init * (((1 << self.width) - 1) // ((1 << bits) - 1))
         super().__init__([tile_layout(t) for t in in_types], [tile_layout(out_type)], state_width=3,
-                         cfg={"rank": STOP_WIDTH, "inner": 2, "n1": INDEX_WIDTH, "n0": INDEX_WIDTH})
+                         cfg=self.registers)
 
     @property
     def module_name(self) -> str:
         return (f"{self.kind}_{function_key(self.function, self.in_types, self.out_type)}"
-                f"_r{self.rows_per_cycle}k{self.k_per_cycle}_e{self.entries}_i{self.init:x}")
+                f"_r{self.rows_per_cycle}k{self.k_per_cycle}_e{self.entries}_i{self.init:x}{'_m' * self.masked}")
 
     def dependencies(self) -> dict[str, str]:
         return self.fold.contribution.dependencies() | self.fold.combine.dependencies()
@@ -250,9 +277,9 @@ class FoldUnit(ComputeUnit):
         valid, head = self._front(m, path.interval, rows_operand(self.in_types, self.out_type), en)
         valid, token, moving = self._pipe(m, path.latency, en, valid, head)
         self._connect(m, "contribution", path, en & moving, head.step)
-        m.submodules.position = position = Position(self.entries)
+        m.submodules.position = position = Position(self.entries, self.opens)
         m.submodules.state = state = FoldState(
-            self.fold, self.width, self.max_rows, self.entries, self.init_tile)
+            self.fold, self.width, self.max_rows, self.entries, self.init_tile, self.compares)
         m.d.comb += [
             *self._sizes(position),
             state.index.eq(position.index),
@@ -267,23 +294,29 @@ class FoldUnit(ComputeUnit):
         """Connect a position to the configuration."""
         return [position.n1.eq(self.cfg.n1), position.n0.eq(self.cfg.n0), position.inner.eq(self.cfg.inner)]
 
-    def _check(self, m: Module, valid: Value, token: Value, position: Position, started: Value) -> Value:
+    def _check(self, m: Module, valid: Value, token: Value, position: Position, started: Value,
+               unfit: Value | None = None) -> Value:
         """Raise an error for a token that the configured shape does not allow here; such a token goes no further.
 
-        ``started``: a fold has begun and not closed.
+        ``started``: a fold has begun and not closed; ``unfit``: what the unit itself has to say against the element or
+        bare stop.
         """
         inside = position.index != 0
+        bare_shape = inside | (token.stop <= self.cfg.inner)
+        shape = Mux(position.last, token.stop < self.cfg.inner, token.stop != position.stop)
+        if unfit is not None:
+            bare_shape, shape = bare_shape | unfit, shape | unfit
         wrong = Signal(range(16))
         with m.If(token.done):
             with m.If(started | inside):
                 m.d.comb += wrong.eq(ErrorCode.STOP_RANGE)
         with m.Elif(token.empty):
-            with m.If(inside | (token.stop <= self.cfg.inner)):
+            with m.If(bare_shape):
                 m.d.comb += wrong.eq(ErrorCode.SHAPE)
         with m.Else():
             with m.If(position.over):
                 m.d.comb += wrong.eq(ErrorCode.EXHAUSTED)
-            with m.If(Mux(position.last, token.stop < self.cfg.inner, token.stop != position.stop)):
+            with m.If(shape):
                 m.d.comb += wrong.eq(ErrorCode.SHAPE)
         with m.If(valid & (wrong != ErrorCode.NONE) & (self.error == ErrorCode.NONE)):
             m.d.sync += self.error.eq(wrong)

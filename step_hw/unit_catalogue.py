@@ -94,6 +94,9 @@ def unit_catalogue(tile: int) -> Mapping[str, Unit]:
     units |= {f"accum {name}": _unit(Accum, function, types, tile) for name, function, types in _folded(tile)}
     units |= {"accum add, 4 tiles": _unit(Accum, fn.add(), (Tile(tile, tile, bf16),), tile, entries=4)}
     units |= {"scan add": _unit(Scan, fn.add(), (Tile(tile, tile, bf16),), tile)}
+    units |= {f"{kind.kind} add, dynamic rows": _unit(kind, fn.add(), (Tile(tile, tile, bf16),) * operands, tile,
+                                                      masked=True)
+              for kind, operands in ((Map, 2), (Accum, 1), (Scan, 1))}
     return units
 
 
@@ -115,7 +118,7 @@ def _mapped(tile: int) -> list[tuple[str, Function, tuple[Tile, ...]]]:
     found += [("div", fn.div(), (square[bf16],) * 2)]
     found += [(function.name, function, (square[bf16],)) for function in (
         fn.exp(), fn.silu(), fn.gelu(), fn.sigmoid(), fn.rsqrt(), fn.reciprocal(), fn.row_sum(), fn.row_max(),
-        fn.scale(constant=0.5))]
+        fn.scale(constant=0.5), fn.last())]
     found += [(f"cast {source} to {target}", fn.cast(dtype=str(target)), (square[source],))
               for source, target in ((bf16, fp32), (fp32, bf16), (int32, bf16), (bf16, int8))]
     return found
@@ -131,6 +134,7 @@ def _folded(tile: int) -> list[tuple[str, Function, tuple[Tile, ...]]]:
         ("max", fn.max(), (Tile(tile, tile, bf16),)),
         ("row_max", fn.row_max(), (Tile(tile, tile, bf16),)),
         ("row_sum", fn.row_sum(), (Tile(tile, tile, bf16),)),
+        ("last", fn.last(), (Tile(tile, tile, bf16),)),
     ]
 
 

@@ -7,7 +7,6 @@ from ._compute import (
     FRONT_STARVED,
     LAST_STEP,
     MISALIGNED,
-    OWN,
     STAGES,
     fail,
     front,
@@ -15,13 +14,17 @@ from ._compute import (
     take,
 )
 from ._fold import (
+    HOLLOW,
     I0,
     I1,
     INDEX,
     INNER,
+    OWN_FOLD,
     RANK,
     ROWS,
     ROWS_FULL,
+    ROWS_INIT,
+    SIZE,
     STARTED,
     advance,
     check,
@@ -32,7 +35,8 @@ from ._fold import (
 KIND = "accum"
 
 # Own state, behind that of ``_fold``.
-DRAINING, DRAIN_DONE, DRAIN_INIT, DRAIN_STOP, D_INDEX, D_I1, D_I0, PIPE = range(OWN + 4, OWN + 12)
+DRAINING, DRAIN_DONE, DRAIN_BARE, DRAIN_INIT, DRAIN_STOP, DRAIN_SIZE, D_INDEX, D_I1, D_I0, PIPE = range(
+    OWN_FOLD, OWN_FOLD + 10)
 
 
 def pack(unit, graph, build):
@@ -52,7 +56,8 @@ def step(u, par, st, ins, outs, net):
     # What the drain stands at before this cycle.
     draining = st[DRAINING] != 0
     drain_index = st[D_INDEX]
-    drain_last = st[DRAIN_DONE] != 0 or position_stop(par, st, D_I1, D_I0) == 2
+    drain_ends = position_stop(par, st, D_I1, D_I0, drain_index == st[DRAIN_SIZE])
+    drain_last = st[DRAIN_DONE] != 0 or st[DRAIN_BARE] != 0 or drain_ends == 2
     free = not draining or (drain_last and ready)
 
     go = True
@@ -62,14 +67,15 @@ def step(u, par, st, ins, outs, net):
     if at_state != 0:
         tok = (at_state - 1) >> 1
         last_step = (at_state - 1) & LAST_STEP != 0
-        code = check(par, st, tok)
+        code = check(par, st, net, tok)
         closing = stop_of(tok) >= par[RANK] + par[INNER]
         if is_done(tok):
             go = free
         elif is_bare(tok):
             go = free or not closing
         else:
-            go = not draining or drain_index > st[INDEX] or (drain_index == st[INDEX] and ready)
+            passed = not draining or drain_index > st[INDEX] or (drain_index == st[INDEX] and ready)
+            go = passed and (free or not closing)
         go = go and code == 0
     if entry == FRONT_MISALIGNED:
         code = code if code != 0 else MISALIGNED
@@ -84,12 +90,13 @@ def step(u, par, st, ins, outs, net):
         busy = True
         if st[DRAIN_DONE] != 0:
             push(net, outs[0], EMPTY | DONE, 0)
+        elif st[DRAIN_BARE] != 0:
+            push(net, outs[0], EMPTY | st[DRAIN_STOP], 0)
         else:
-            ends = position_stop(par, st, D_I1, D_I0)
-            stop = st[DRAIN_STOP] if ends == 2 else min(ends, par[INNER])
-            rows = par[ROWS_FULL] if st[DRAIN_INIT] != 0 else net.heap[par[ROWS] + drain_index]
+            stop = st[DRAIN_STOP] if drain_ends == 2 else min(drain_ends, par[INNER])
+            rows = par[ROWS_INIT] if st[DRAIN_INIT] != 0 else net.heap[par[ROWS] + drain_index]
             push(net, outs[0], stop | rows << 6, 0)
-            advance(par, st, D_INDEX, D_I1, D_I0)
+            advance(st, D_INDEX, D_I1, D_I0, drain_ends)
         if drain_last:
             st[DRAINING] = 0
 
@@ -97,19 +104,23 @@ def step(u, par, st, ins, outs, net):
     if at_state != 0 and go:
         busy = True
         element = not is_done(tok) and not is_bare(tok)
-        complete_tensor = element and last_step and position_stop(par, st, I1, I0) == 2
+        ends = position_stop(par, st, I1, I0, stop_of(tok) >= par[INNER])
+        complete_tensor = element and last_step and ends == 2
         if element:
             net.heap[par[ROWS] + st[INDEX]] = par[ROWS_FULL] if par[ROWS_FULL] == 1 else tok >> 6
         if last_step and (is_done(tok) or (closing and (complete_tensor or not element))):
             st[DRAINING] = 1
             st[DRAIN_DONE] = 1 if is_done(tok) else 0
+            st[DRAIN_BARE] = 1 if is_bare(tok) and st[STARTED] == 0 and par[HOLLOW] != 0 else 0
             st[DRAIN_INIT] = 1 if not element and st[STARTED] == 0 else 0
             st[DRAIN_STOP] = stop_of(tok) - par[RANK]
+            st[DRAIN_SIZE] = st[INDEX] if element else st[SIZE]
             st[STARTED] = 0
         elif complete_tensor:
             st[STARTED] = 1
+            st[SIZE] = st[INDEX]
         if element and last_step:
-            advance(par, st, INDEX, I1, I0)
+            advance(st, INDEX, I1, I0, ends)
 
     # The pipeline advances unless the token at the state waits.
     if at_state != 0 and not go:

@@ -8,7 +8,7 @@ from step_lang.fn.base import Function
 from step_lang.timing import compute_timing, rows_operand
 from step_lang.types import Tile
 
-from ..compute import ComputeUnit, check_timing, function_key
+from ..compute import ComputeUnit, check_timing, function_key, masked
 from ..functions import datapath, tile_layout
 
 __all__ = ["Map"]
@@ -28,6 +28,7 @@ class Map(ComputeUnit):
     tile : T
     rows_per_cycle : rows an elementwise function serves a cycle; divides the result's rows or exceeds them
     k_per_cycle : products a cycle of ``matmul`` and ``row_sum``; divides the depth or exceeds it
+    masked : the rows of the result that are not valid are zeros (where tiles have fewer rows than there is room for)
 
     Registers (``UnitSpec.config``): those of the function: ``constant`` (bit pattern of the element type) for
     ``scale``; none for the others.
@@ -39,12 +40,13 @@ class Map(ComputeUnit):
     kind = "map"
 
     def __init__(self, function: Function, in_types: Sequence[Tile], out_type: Tile, *, tile: int, rows_per_cycle: int,
-                 k_per_cycle: int):
+                 k_per_cycle: int, masked: bool = False):
         self.function = function
         self.in_types = tuple(in_types)
         self.out_type = out_type
         self.rows_per_cycle = rows_per_cycle
         self.k_per_cycle = k_per_cycle
+        self.masked = masked
         self.path = datapath(function, self.in_types, out_type, rows_per_cycle=rows_per_cycle, k_per_cycle=k_per_cycle)
         self.timing = compute_timing(self.kind, {
             "function": function, "in_types": self.in_types, "out_type": out_type, "tile": tile,
@@ -56,7 +58,7 @@ class Map(ComputeUnit):
     @property
     def module_name(self) -> str:
         return (f"map_{function_key(self.function, self.in_types, self.out_type)}"
-                f"_r{self.rows_per_cycle}k{self.k_per_cycle}")
+                f"_r{self.rows_per_cycle}k{self.k_per_cycle}{'_m' * self.masked}")
 
     def dependencies(self) -> dict[str, str]:
         return self.path.dependencies()
@@ -68,11 +70,14 @@ class Map(ComputeUnit):
         valid, token = self._front(m, self.path.interval, rows_operand(self.in_types, self.out_type), en)
         last_valid, last, moving = self._pipe(m, self.path.latency, en, valid, token)
         self._connect(m, "path", self.path, en & moving, token.step)
+        result = self.path.result
+        if self.masked:
+            result = masked(result, last.rows, self.out_type)
         m.d.comb += [
             en.eq(~o.valid | o.ready),
             # The steps before the last only prepare the result.
             o.valid.eq(last_valid & last.last),
-            o.payload.data.eq(self.path.result & (~last.empty).replicate(len(self.path.result))),
+            o.payload.data.eq(result & (~last.empty).replicate(len(result))),
             o.payload.rows.eq(last.rows),
             o.payload.stop.eq(last.stop),
             o.payload.empty.eq(last.empty),

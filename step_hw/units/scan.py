@@ -2,7 +2,7 @@
 
 from amaranth.hdl import Module, Signal
 
-from ..compute import FoldUnit
+from ..compute import FoldUnit, masked
 
 __all__ = ["Scan"]
 
@@ -29,7 +29,8 @@ class Scan(FoldUnit):
         started = Signal()
         closing = Signal()
         go = Signal()
-        wrong = self._check(m, valid, token, position, started)
+        unfit = ~token.empty & started & state.differs if self.compares else None
+        wrong = self._check(m, valid, token, position, started, unfit)
         m.d.comb += [
             go.eq(en & valid & ~wrong),
             closing.eq(token.stop >= self.cfg.rank + self.cfg.inner),
@@ -46,11 +47,12 @@ class Scan(FoldUnit):
         out_index = Signal.like(position.index)
         with m.If(en):
             m.d.sync += out_index.eq(position.index)
+        result = masked(state.read_data, out.rows, self.out_type) if self.masked else state.read_data
         m.d.comb += [
             en.eq(~out_valid | o.ready),
             state.read_index.eq(out_index),
             o.valid.eq(out_valid),
-            o.payload.data.eq(state.read_data & (~out.empty).replicate(self.width)),
+            o.payload.data.eq(result & (~out.empty).replicate(self.width)),
             o.payload.rows.eq(out.rows),
             o.payload.stop.eq(out.stop),
             o.payload.empty.eq(out.empty),

@@ -39,7 +39,7 @@ REGISTERS: Mapping[str, Mapping[str, int]] = {
     "bufferize": {"rank": STOP_WIDTH, "uses": STOP_WIDTH},
     "streamify": {"n": STOP_WIDTH, "c": STOP_WIDTH, "repeat": 24, "affine": 1,
                   **{f"{name}{k}": 24 for name in ("count", "stride") for k in range(STREAMIFY_LOOPS)}},
-    "accum": _FOLD,
+    "accum": {**_FOLD, "hollow": 1},
     "scan": _FOLD,
     "flatten": {"lo": STOP_WIDTH, "hi": STOP_WIDTH, "rank": STOP_WIDTH},
     "promote": {"rank": STOP_WIDTH},

@@ -226,7 +226,7 @@ class FoldOperator(CallOperator):
             shape[chosen] = k
         least = np.full(groups.count, len(classes), dtype=np.int64)
         np.minimum.at(least, groups.slot, shape)
-        rest[groups.slot] |= shape != least[groups.slot]
+        rest[groups.slot[shape != least[groups.slot]]] = True
         for k in range(len(classes)):
             chosen = np.flatnonzero((shape == k) & ~rest[groups.slot])
             if not len(chosen):
@@ -270,8 +270,13 @@ class FoldOperator(CallOperator):
                 state = state[:, :, :0]
         return state
 
-    def fold_uniform(self, datas: Sequence[Data]) -> bool:
-        return not self.fn.grows and all(isinstance(data, np.ndarray) for data in datas)
+    def fold_uniform(self, datas: Sequence[Data], groups: Groups) -> bool:
+        """Whether all states are of one size. That of a group without elements has a size of its own, 1 where its type
+        says that there are many."""
+        type_ = self.output.type
+        apart = isinstance(type_, Tile) and (is_ragged(type_.rows) or is_ragged(type_.cols))
+        return (not self.fn.grows and all(isinstance(data, np.ndarray) for data in datas)
+                and not (apart and len(np.unique(groups.slot)) < groups.count))
 
     def onchip(self) -> Any:
         types = [stream.type for stream in self.inputs]

@@ -35,7 +35,7 @@ class Accum(FoldOperator):
         datas = [tokens.data for tokens in inputs]
         ctx.flops += self.measured_flops(datas)
         groups = self.groups(inputs[0])
-        if self.fold_uniform(datas):
+        if self.fold_uniform(datas, groups):
             data = self.fold(ctx, datas, groups.slot, groups.step, self.initial_states(groups.count, datas))
         else:
             data, _ = self.fold_varying(ctx, datas, groups)

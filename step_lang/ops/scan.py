@@ -37,7 +37,7 @@ class Scan(FoldOperator):
         groups = self.groups(inputs[0])
         if inputs[0].elements == 0:
             data = data_empty(self.output.type)
-        elif self.fold_uniform(datas):
+        elif self.fold_uniform(datas, groups):
             states = self.initial_states(groups.count, datas)
             data = np.zeros((inputs[0].elements, *states.shape[1:]), dtype=states.dtype)
             self.fold(ctx, datas, groups.slot, groups.step, states, data)

@@ -135,9 +135,20 @@ def test_matmul_of_varying_rows(sizes):
 
 
 def test_tiles_of_one_state_have_one_size():
-    x = stream_of(tiles([2, 3]), [0, 1], 1, Tile(ROWS, 2, bf16))
-    with pytest.raises(StreamProtocolError, match=r"element 1: folded into a state of 3 x 2 vs one of 2 x 2"):
-        folded(x, (D, R), Tile(ROWS, 2, bf16), rank=1)
+    for sizes in ([2, 3], [2, 3, 2]):
+        x = stream_of(tiles(sizes), [0] * (len(sizes) - 1) + [1], 1, Tile(ROWS, 2, bf16))
+        with pytest.raises(StreamProtocolError, match=r"element 1: folded into a state of 3 x 2 vs one of 2 x 2"):
+            folded(x, (D, R), Tile(ROWS, 2, bf16), rank=1)
+
+
+@pytest.mark.parametrize("sizes", [[2, 2], [2, 3]])
+def test_initial_state_of_dynamic_rows_is_one_row(sizes):
+    """Whatever sizes the other groups have."""
+    type_ = Tile(ROWS, 2, int32)
+    x = TokenStream(1, [1, 1, 1], [False, True, False], data_from_values([np.ones((n, 2), np.int32) for n in sizes],
+                                                                        type_))
+    got, _, _ = folded(x, (D, R), type_, rank=1, init=7)
+    assert [tile.tolist() for tile in got.data] == [[[8, 8]] * sizes[0], [[7, 7]], [[8, 8]] * sizes[1]]
 
 
 def test_depth_may_vary():

@@ -12,6 +12,8 @@ from step_lang.errors import ConfigError, HardwareTooSmall, ProgramError, TypeMi
 from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import lower
 from step_lang.mapping import REGISTERS, build_unit_graph
+from step_lang.mapping.builder import Builder
+from step_lang.mapping.operators import MAPPERS
 from step_lang.memory_config import MemoryConfig
 
 HW = HardwareConfig(tile=2)
@@ -97,10 +99,45 @@ def test_registers_of_views():
 
 def test_registers_of_folds():
     graph = graph_of(small_swiglu())
-    assert graph.unit("gate_matmul").config == {"rank": 1, "inner": 1, "n1": 1, "n0": 2}
-    assert graph.unit("down_matmul").config == {"rank": 2, "inner": 2, "n1": 8, "n0": 2}
+    assert graph.unit("gate_matmul").config == {"rank": 1, "inner": 1, "n1": 1, "n0": 2, "hollow": 0}
+    assert graph.unit("down_matmul").config == {"rank": 2, "inner": 2, "n1": 8, "n0": 2, "hollow": 0}
     assert graph.unit("gate_matmul").params["init"] == 0
     assert graph_of(softmax.build(8, 16, 4)).unit("row_max_fold").params["init"] == 0xFF80   # minus infinity
+
+
+def mapped(stream, hw=HW):
+    """The unit that the producer of ``stream``, of physical tiles, becomes."""
+    builder = Builder(stream.program, hw, {})
+    MAPPERS[stream.producer.kind].build(builder, stream.producer)
+    return builder.graph.units[0]
+
+
+def test_dynamic_tiles_and_open_folds():
+    rows, many = ragged("rows"), ragged("R")
+    with Program("p"):
+        a = ops.input_stream("a", Tile(rows, 2, bf16), (ragged("D"), 3, many, 2))
+        b = ops.input_stream("b", Tile(2, 2, bf16), (ragged("D"), 3, many, 2))
+        product = mapped(ops.accum(fn.matmul(), a, b, rank=1, inner=2, hollow=True))
+        line = mapped(ops.accum(fn.max(), ops.flatten(a, 0, 1), rank=1, inner=1))
+        largest = mapped(ops.map(fn.row_max(), a))
+        sums = mapped(ops.scan(fn.add(), a, rank=1))
+        full = mapped(ops.map(fn.add(), b, b))
+        last = mapped(ops.accum(fn.last(), a, rank=2))
+    assert product.config == {"rank": 1, "inner": 2, "n1": 0, "n0": 2, "hollow": 1}
+    assert line.config == {"rank": 1, "inner": 1, "n1": 1, "n0": 0, "hollow": 0}
+    assert product.params["entries"] == line.params["entries"] == HW.accumulator_entries
+    assert product.params["in_types"] == (Tile(2, 2, bf16),) * 2 and product.params["out_type"] == Tile(2, 2, fp32)
+    assert largest.params["out_type"] == Tile(2, 1, bf16)
+    assert [unit.params["masked"] for unit in (product, line, largest, sums, full, last)] == [True] * 4 + [False, True]
+    assert last.params["rows_per_cycle"] == 2  # wires
+
+
+def test_a_row_of_an_open_state_must_fit():
+    with Program("p"):
+        x = ops.input_stream("x", Tile(2, 2, bf16), (ragged("D"), 3, ragged("R"), 9))
+        y = ops.accum(fn.add(), x, rank=1, inner=2, name="fold")
+    with pytest.raises(HardwareTooSmall, match=r"at least 1 x 9 tiles vs 8 entries.*entries to at least 9"):
+        mapped(y, dataclasses.replace(HW, accumulator_entries=8))
 
 
 def test_registers_of_functions_and_shape_operators():

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from step_lang.dims import is_static
 from step_lang.errors import HardwareTooSmall, UnknownFunction
-from step_lang.types import DType
+from step_lang.types import DType, Tile
 
-from ..builder import Builder
+from ..builder import Builder, hardware_type
 from ..registers import INNER_WIDTH
 
 __all__ = ["bits_of", "build_fold", "function_params"]
@@ -26,44 +27,55 @@ def bits_of(value: Any, dtype: DType) -> int:
 
 def rows_per_cycle(builder: Builder, op) -> int:
     """Rows a cycle that ``compute_bw`` pays for, a divisor of the result's rows; the hardware's default without it."""
-    rows = int(op.output.type.rows)
+    rows = int(hardware_type(op.output.type, builder.hw).rows)
+    flops = int(op.fn.flops(*(hardware_type(stream.type, builder.hw) for stream in op.inputs)))
+    if flops == 0:  # it only moves data
+        return rows
     if op.compute_bw is None or op.fn.name in GROUPED:
         if op.compute_bw is not None:
             builder.warn(op, f"compute_bw {op.compute_bw} is not used: tile.k_per_cycle decides for {op.fn.name}")
         assert builder.hw.rows_per_cycle is not None  # filled in when the configuration was made
         return min(rows, builder.hw.rows_per_cycle)
-    flops = int(op.fn.flops(*(stream.type for stream in op.inputs)))
-    paid = op.compute_bw * rows // max(1, flops)
+    paid = op.compute_bw * rows // flops
     return max(n for n in range(1, rows + 1) if rows % n == 0 and n <= max(1, paid))
 
 
 def function_params(builder: Builder, op) -> dict[str, Any]:
-    """``params`` of a compute unit. Raises `UnknownFunction` for a function without hardware."""
+    """``params`` of a compute unit, of physical tiles that are full; ``masked`` where the result's may not be. Raises
+    `UnknownFunction` for a function without hardware."""
     if not op.fn.has_hardware:
         raise UnknownFunction(f"function {op.fn.name!r} vs a function with hardware", operator=op,
                               fix="use it in the interpreter and the model only, or replace it")
+    result, hw = op.output.type, builder.hw
     return {
-        "function": op.fn, "in_types": tuple(stream.type for stream in op.inputs), "out_type": op.output.type,
-        "tile": builder.hw.tile, "rows_per_cycle": rows_per_cycle(builder, op), "k_per_cycle": builder.hw.k_per_cycle,
+        "function": op.fn, "in_types": tuple(hardware_type(stream.type, hw) for stream in op.inputs),
+        "out_type": hardware_type(result, hw), "tile": hw.tile, "rows_per_cycle": rows_per_cycle(builder, op),
+        "k_per_cycle": hw.k_per_cycle, "masked": isinstance(result, Tile) and not is_static(result.rows),
     }
 
 
 def build_fold(builder: Builder, op, kind: str) -> None:
     """An accum or scan unit."""
     hw = builder.hw
-    sizes = [int(dim) for dim in op.inner_shape]
+    # How many entries an open dimension takes shows at run time.
+    sizes = [int(dim) if is_static(dim) else 0 for dim in op.inner_shape]
     n1, n0 = [1, 1, *sizes][-2:]
     # Whether there is a tensor of states is the program's structure; how large it is, a matter of registers.
     entries = hw.accumulator_entries if op.inner else 1
-    if n1 * n0 > entries:
-        raise HardwareTooSmall(f"states: {n1} x {n0} tiles vs {entries} entries of an accumulator", operator=op,
-                               fix=f"set accumulator.entries to at least {n1 * n0} in the hardware configuration, "
-                                   "or use smaller tiles")
+    least = max(n1, 1) * max(n0, 1)
+    if least > entries:
+        raise HardwareTooSmall(f"states: {n1 or 'at least 1'} x {n0} tiles vs {entries} entries of an accumulator",
+                               operator=op,
+                               fix=f"set accumulator.entries to at least {least} in the hardware configuration, or use "
+                                   "smaller tiles")
     if max(n1, n0) >= 1 << INNER_WIDTH:
         raise HardwareTooSmall(f"states: {n1} x {n0} tiles vs at most {(1 << INNER_WIDTH) - 1} a dimension",
                                operator=op, fix="use smaller tiles")
     types = [stream.type for stream in op.inputs]
     initial = np.asarray(op.fn.initial(op.init, *types)).reshape(-1)[0]
     params = {**function_params(builder, op), "entries": entries, "init": bits_of(initial, op.output.type.dtype)}
-    unit = builder.unit(kind, op.name, op, params, {"rank": op.rank, "inner": op.inner, "n1": n1, "n0": n0})
+    config = {"rank": op.rank, "inner": op.inner, "n1": n1, "n0": n0}
+    if kind == "accum":
+        config["hollow"] = int(op.hollow)
+    unit = builder.unit(kind, op.name, op, params, config)
     builder.connect(unit, op.inputs, op.outputs)

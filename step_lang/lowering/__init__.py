@@ -37,11 +37,14 @@ def lower(program: Program, hw) -> LoweredProgram:
         preferences.append(rule.preferences(op) if hasattr(rule, "preferences")
                            else Preferences([[*op.inputs, *op.outputs]]))
     ctx = Lowering(program, tile, choose_orders(program, preferences), find_holds(program))
+    begin = [(getattr(RULES[op.kind], "begin", None), op) for op in order]
     with ctx.out:
-        for op in order:
+        for step, op in [*begin, *((RULES[op.kind].lower, op) for op in order)]:
+            if step is None:
+                continue
             with ctx.out.sourced(op.source):
                 try:
-                    RULES[op.kind].lower(ctx, op)
+                    step(ctx, op)
                 except StepError as error:
                     raise error.at(op) from None
     ctx.out.check()

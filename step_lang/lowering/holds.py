@@ -23,6 +23,9 @@ def find_holds(program: Program) -> set[tuple[str, int]]:
     """(operator name, input index) of every input to be buffered."""
     # For each stream: ancestor stream -> which of "passes tile by tile" (False), "waits for whole tiles" (True) occur.
     ancestors: dict[str, dict[str, frozenset[bool]]] = {}
+    # A feedback's stream is read before it is made. What comes round a loop is another tile than what it came from.
+    loops = {op.output.name for op in program.operators if op.breaks_cycle}
+    ancestors |= {name: {name: frozenset({False})} for name in loops}
     holds: set[tuple[str, int]] = set()
     for op in program.topological():
         inputs = [ancestors.get(stream.name, {}) for stream in op.inputs]
@@ -36,7 +39,7 @@ def find_holds(program: Program) -> set[tuple[str, int]]:
                 for name, kinds in found.items():
                     kinds = frozenset({True}) if _needs_whole_tile(op) else kinds
                     reached[name] = reached.get(name, frozenset()) | kinds
-        for stream in op.outputs:
+        for stream in op.outputs if not op.breaks_cycle else ():
             ancestors[stream.name] = {**reached, stream.name: frozenset({False})}
     return holds
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from step_lang.errors import ConfigError, HardwareTooSmall, ProgramError, TypeMismatch
+from step_lang.errors import ConfigError, DeadlockError, HardwareTooSmall, ProgramError, TypeMismatch
 from step_lang.hwconfig import HardwareConfig
 from step_lang.operator import Operator
 from step_lang.program import Program, Tensor
@@ -65,6 +65,7 @@ class Builder:
         self.scratchpads: dict[str, int] = {}   # bufferize's name to the scratchpad's unit index
         self._sources: dict[str, tuple[int, int]] = {}
         self._uses: dict[str, list[tuple[int, int]]] = {}
+        self._same: dict[str, Stream] = {}      # a feedback's stream to the one that is fed back
         self._next_address = 0
 
     # Units
@@ -94,6 +95,10 @@ class Builder:
                 raise HardwareTooSmall(f"stream '{stream.name}': rank {stream.rank} vs at most {(1 << STOP_WIDTH) - 1}",
                                        operator=stream.producer, fix="flatten outer dimensions")
             self._sources[stream.name] = (unit.index, port)
+
+    def alias(self, stream: Stream, source: Stream) -> None:
+        """``stream`` is ``source`` on other links: a feedback, which takes no hardware of its own."""
+        self._same[stream.name] = source
 
     def warn(self, op: Operator, text: str) -> None:
         """Note something that will work, but slowly."""
@@ -146,27 +151,47 @@ class Builder:
     def finish(self) -> UnitGraph:
         """Forks where a stream has several consumers, and all links."""
         graph = self.graph
+        fed_back = self._fed_back()
         for stream in self.program.streams:
-            if stream.name not in self._sources:    # an optional output that nobody uses
+            if stream.name not in self._sources:    # an optional output that nobody uses, or a feedback
                 continue
-            uses = self._uses.get(stream.name, [])
+            # Links that close a loop have the feedback's name, by which its author knows the loop.
+            named = [(stream, use) for use in self._uses.get(stream.name, [])]
+            loops = [(loop, self._uses.get(loop.name, [])) for loop in fed_back.get(stream.name, [])]
+            named += [(loop, use) for loop, its in loops for use in its]
+            uses = [use for _, use in named]
             source = self._sources[stream.name]
             if len(uses) == 1:
-                self._link(stream.name, stream, source, uses[0])
+                self._link(named[0][0].name, named[0][0], source, uses[0])
                 continue
             fork = self.unit("fork", f"{stream.name}_fork", stream.producer, {"n": len(uses)})
             self._link(stream.name, stream, source, (fork.index, 0))
             readers = [index for index, _ in uses]
-            for port, (reader, its_port) in enumerate(uses):
-                name = f"{stream.name}__to__{graph.units[reader].name}"
-                if readers.count(reader) > 1:
+            alone = {loop.name for loop, its in loops if len(its) == 1}
+            for port, (via, (reader, its_port)) in enumerate(named):
+                name = via.name if via.name in alone else f"{via.name}__to__{graph.units[reader].name}"
+                if readers.count(reader) > 1 and via.name not in alone:
                     name += f"_in{its_port}"
-                self._link(name, stream, (fork.index, port), (reader, its_port))
+                self._link(name, via, (fork.index, port), (reader, its_port))
         names = [link.name for link in graph.links]
         for name in self.hw.link_depths:
             if name not in names:
                 raise ConfigError(f"key 'link.depths.{name}': no such link vs {', '.join(names)}")
         return graph
+
+    def _fed_back(self) -> dict[str, list[Stream]]:
+        """Feedback streams by the name of the stream that comes out of them in the end."""
+        found: dict[str, list[Stream]] = {}
+        for name, source in self._same.items():
+            seen = {name}
+            while source.name in self._same:
+                if source.name in seen:
+                    raise DeadlockError("loop without an initial token: a feedback that is fed by itself vs at least "
+                                        "one operator in the loop", operator=source.producer)
+                seen.add(source.name)
+                source = self._same[source.name]
+            found.setdefault(source.name, []).append(next(s for s in self.program.streams if s.name == name))
+        return found
 
     def _link(self, name: str, stream: Stream, source: tuple[int, int], destination: tuple[int, int]) -> None:
         index = len(self.graph.links)

@@ -6,6 +6,8 @@ Each module offers
     the operator's kind;
 ``lower(ctx, op) -> None``
     builds the physical operators in ``ctx.out`` and calls ``ctx.define`` for every output of ``op``;
+``begin(ctx, op) -> None``
+    optional; called for all operators before any is lowered, for streams that are read before they are made;
 ``preferences(op) -> Preferences``
     optional; without it all streams of the operator share one order.
 """

@@ -11,12 +11,14 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
 from rtl_tests.harness import DONE, Beat, bare
+from rtl_tests.pad_reference import PadReference, connect_events, event_ports, read_events
 from sim.units.scratchpad import ST_PEAK
 from step_hw.beat import BeatLayout
 from step_hw.link import LinkFIFO
 from step_hw.unit import Unit
 from step_hw.units.bufferize import Bufferize
 from step_hw.units.fork import Fork
+from step_hw.units.partition import Partition
 from step_hw.units.scratchpad import Scratchpad, ScratchpadShape
 from step_hw.units.streamify import LOOPS, Streamify
 from step_lang import ops
@@ -31,11 +33,13 @@ __all__ = [
     "REF_LAYOUT",
     "Buffers",
     "MemoryTile",
+    "RoutedTile",
     "expected_passes",
     "no_view",
     "ragged_buffers",
     "random_buffers",
     "ref_stream",
+    "routed",
 ]
 
 LAYOUT = BeatLayout(16, 4)
@@ -66,7 +70,7 @@ class MemoryTile(Unit):
         for k, unit in enumerate(self.streamifies):
             cfg |= {f"r{k}_{name}": width for name, width in unit.cfg_widths.items()}
         extra = {name: Out(self.scratchpad.signature.members[name].shape) for name in ("used", "peak")}
-        extra["pages"] = Out(extra["used"].shape)
+        extra |= event_ports(self.scratchpad)
         inputs = [shape.layout] + [REF_LAYOUT] * sum(self.refs) + [shape.reference_layout] * routed
         outputs = [shape.layout] * len(self.refs) + [shape.reference_layout] * routed
         super().__init__(inputs, outputs, cfg, shape.references, extra)
@@ -116,7 +120,7 @@ class MemoryTile(Unit):
         for error in errors[1:]:
             total = total | error
         m.d.comb += [self.error.eq(total), self.state.eq(pad.state), self.used.eq(pad.used), self.peak.eq(pad.peak)]
-        m.d.comb += self.pages.eq(self.shape.pages)
+        connect_events(m, self, pad)
         return m
 
     def add_units(self, graph, inputs: list[int], outputs: list[int], cfg: Mapping[str, int]) -> None:
@@ -149,27 +153,136 @@ class MemoryTile(Unit):
         assert add("scratchpad", params=params | {"readers": n}) == pad
 
 
+class RoutedTile(Unit):
+    """One bufferize, whose references a partition hands on; at its output k a fork brings them to ``branches[k]``
+    streamifies. Links between any two.
+
+    in0: elements. in1: selectors. out<j>: elements of streamify j, numbered through the branches. Registers: ``rank``,
+    ``uses``, ``chunk`` (the partition's rank), and those of streamify j with the prefix ``r<j>_``.
+    """
+
+    kind = "routed_tile"
+
+    def __init__(self, shape: ScratchpadShape, branches: Sequence[int]):
+        self.shape, self.branches = shape, tuple(branches)
+        self.readers = sum(branches)
+        self.bufferize = Bufferize(shape)
+        self.scratchpad = Scratchpad(shape, self.readers, 1)
+        n = len(branches)
+        self.partition = Partition(shape.reference_layout, n, n, shape, branches)
+        self.streamifies = [Streamify(shape) for _ in range(self.readers)]
+        cfg = dict(self.bufferize.cfg_widths) | {"chunk": self.partition.cfg_widths["rank"]}
+        for k, unit in enumerate(self.streamifies):
+            cfg |= {f"r{k}_{name}": width for name, width in unit.cfg_widths.items()}
+        extra = {name: Out(self.scratchpad.signature.members[name].shape) for name in ("used", "peak")}
+        extra |= event_ports(self.scratchpad)
+        super().__init__([shape.layout, BeatLayout(n)], [shape.layout] * self.readers, cfg, shape.references, extra)
+
+    @property
+    def module_name(self) -> str:
+        return f"routed_tile_{self.shape.key}_{'_'.join(map(str, self.branches))}"
+
+    def elaborate(self, platform):
+        m = Module()
+        pad, references = self.scratchpad, self.shape.reference_layout
+        m.submodules.bufferize, m.submodules.scratchpad, m.submodules.partition = self.bufferize, pad, self.partition
+
+        def link(source, destination, name):
+            fifo = LinkFIFO(references)
+            m.submodules[name] = fifo
+            wiring.connect(m, source, fifo.in0)
+            wiring.connect(m, fifo.out0, destination)
+
+        wiring.connect(m, wiring.flipped(self.in0), self.bufferize.in0)
+        wiring.connect(m, wiring.flipped(self.in1), self.partition.in1)
+        wiring.connect(m, self.bufferize.port, pad.write)
+        wiring.connect(m, self.partition.port, pad.routes[0])
+        link(self.bufferize.out0, self.partition.in0, "references")
+        m.d.comb += [self.bufferize.cfg.rank.eq(self.cfg.rank), self.bufferize.cfg.uses.eq(self.cfg.uses),
+                     self.partition.cfg.rank.eq(self.cfg.chunk)]
+        errors = [self.bufferize.error, pad.error, self.partition.error]
+        j = 0
+        for k, branches in enumerate(self.branches):
+            sources = [self.partition.outs[k]]
+            if branches > 1:
+                m.submodules[f"copies{k}"] = fork = Fork(references, branches)
+                link(sources[0], fork.in0, f"branch{k}")
+                sources = fork.outs
+            for source in sources:
+                unit = m.submodules[f"streamify{j}"] = self.streamifies[j]
+                link(source, unit.in0, f"references{j}")
+                wiring.connect(m, unit.port, pad.reads[j])
+                wiring.connect(m, unit.out0, wiring.flipped(self.outs[j]))
+                m.d.comb += [getattr(unit.cfg, name).eq(getattr(self.cfg, f"r{j}_{name}")) for name in unit.cfg_widths]
+                errors.append(unit.error)
+                j += 1
+        total = errors[0]
+        for error in errors[1:]:
+            total = total | error
+        m.d.comb += [self.error.eq(total), self.state.eq(pad.state), self.used.eq(pad.used), self.peak.eq(pad.peak)]
+        connect_events(m, self, pad)
+        return m
+
+    def add_units(self, graph, inputs: list[int], outputs: list[int], cfg: Mapping[str, int]) -> None:
+        """The same units and links in the model (`model_bench.AddUnits`)."""
+        shape = self.shape
+
+        def add(kind, ins=(), outs=(), params=None, config=None):
+            spec = UnitSpec(len(graph.units), kind, kind, list(ins), list(outs), params or {}, config or {})
+            graph.units.append(spec)
+            return spec.index
+
+        def link():
+            graph.links.append(LinkSpec(len(graph.links), "inner", Payload(shape.reference_bits, 1)))
+            return len(graph.links) - 1
+
+        pad = add("scratchpad", params={"frames": shape.frames, "page_frames": shape.page_frames,
+                                        "references": shape.references, "readers": self.readers, "routers": 1})
+        trunk, parts = link(), [link() for _ in self.branches]
+        add("bufferize", [inputs[0]], [trunk], {"scratchpad": pad}, {"rank": cfg["rank"], "uses": cfg["uses"]})
+        j = 0
+        for part, branches in zip(parts, self.branches, strict=True):
+            heads = [part] if branches == 1 else [link() for _ in range(branches)]
+            if branches > 1:
+                add("fork", [part], heads)
+            for head in heads:
+                config = {name[len(f"r{j}_"):]: value for name, value in cfg.items() if name.startswith(f"r{j}_")}
+                add("streamify", [head], [outputs[j]], {"scratchpad": pad, "reader": j, "has_ref": False}, config)
+                j += 1
+        add("partition", [trunk, inputs[1]], parts, {"scratchpad": pad, "router": 0, "uses": self.branches},
+            {"rank": cfg["chunk"]})
+
+
 @dataclass
 class Usage:
     """What an `UsageAgent` saw: pages in use at the end and at most (the hardware's own counters), whether all pages,
-    and whether all references were in use at a time."""
+    and whether all references were in use at a time; and what a `PadReference` made of the same requests, at last how
+    many buffers are still to be used."""
 
     used: int = 0
     peak: int = 0
     no_page: bool = False
     no_reference: bool = False
+    fragmented: int = 0
+    crowded: int = 0
+    overtaken: int = 0
+    dropped: int = 0
+    buffers: int = 0
+    unfreed: int = 0
 
 
 class UsageAgent:
-    """Agent that watches a `MemoryTile`; its ``note`` is a `Usage`."""
+    """Agent that watches a `MemoryTile` or `RoutedTile`, and in every cycle compares the pages in use with those of a
+    `PadReference`; its ``note`` is a `Usage`."""
 
     def __init__(self, dut):
         self.dut = dut
         self.pages = int(dut.pages.value)
-        self.note = Usage()
+        self.clear()
 
     def clear(self) -> None:
         self.note = Usage()
+        self.reference = PadReference(self.pages, len(self.dut.state))
 
     def drive(self, cycle: int) -> None:
         pass
@@ -179,6 +292,14 @@ class UsageAgent:
         note.used, note.peak = int(self.dut.used.value), int(self.dut.peak.value)
         note.no_page |= note.used == self.pages
         note.no_reference |= "0" not in str(self.dut.state.value)
+        reference = self.reference
+        assert (note.used, note.peak) == (reference.used, reference.peak), (
+            f"cycle {cycle}: {note.used} pages in use, at most {note.peak}, vs {reference.used}, {reference.peak}")
+        if not int(self.dut.error.value):
+            reference.step(read_events(self.dut))
+        for name in ("fragmented", "crowded", "overtaken", "dropped", "buffers"):
+            setattr(note, name, getattr(reference, name))
+        note.unfreed = len(reference.uses)
 
 
 def usage_agent(dut, case) -> list[UsageAgent]:
@@ -186,9 +307,12 @@ def usage_agent(dut, case) -> list[UsageAgent]:
     return [UsageAgent(dut)]
 
 
-def modelled_peak(tile: MemoryTile, outcome) -> int:
-    """Pages in use at most in the model's run of ``tile``; its scratchpad comes after sources and other units."""
-    others = len(tile.input_layouts) + len(tile.refs) + 1 + (len(tile.refs) > 1)
+def modelled_peak(tile: MemoryTile | RoutedTile, outcome) -> int:
+    """Pages in use at most in the model's run of ``tile``: its scratchpad comes after the sources, in a `MemoryTile`
+    after the other units too."""
+    others = len(tile.input_layouts)
+    if isinstance(tile, MemoryTile):
+        others += len(tile.refs) + 1 + (len(tile.refs) > 1)
     return int(outcome.st[others, ST_PEAK])
 
 
@@ -235,6 +359,20 @@ def ragged_buffers(rng: Random, inner: Sequence[int], lengths: Sequence[int], ou
                 made += [bare(1)] * rng.randint(0, 2)
             made.append(bare(rank + stop))
     return Buffers([*made, DONE], totals, stops, rank, outer_rank)
+
+
+def routed(buffers: Buffers, chosen: Sequence[bool], chunk: int = 0) -> Buffers:
+    """The buffers that a partition of rank ``chunk`` hands on to an output: ``chosen`` says which, by buffer."""
+    parts: list[list[Beat]] = [[]]
+    for beat in buffers.beats[:-1]:
+        parts[-1].append(beat)
+        if beat.stop >= buffers.rank:
+            parts.append([])
+    kept = [i for i, goes in enumerate(chosen) if goes]
+    stops = [min(buffers.stops[i], chunk) for i in kept]
+    beats = [beat for i, stop in zip(kept, stops, strict=True)
+             for beat in [*parts[i][:-1], parts[i][-1]._replace(stop=buffers.rank + stop)]]
+    return Buffers([*beats, DONE], [buffers.lengths[i] for i in kept], stops, buffers.rank, chunk)
 
 
 def ref_stream(rng: Random, stops: Sequence[int], c: int, most: int = 3) -> list[Beat]:

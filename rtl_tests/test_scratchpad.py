@@ -15,6 +15,7 @@ from rtl_tests.harness import run_cocotb
 from rtl_tests.harness.build import build
 from rtl_tests.harness.links import Clocking
 from rtl_tests.memory_tile import LAYOUT
+from rtl_tests.pad_reference import PadEvents, PadReference
 from step_hw.units.scratchpad import Scratchpad, ScratchpadShape
 
 READERS = 3
@@ -23,7 +24,8 @@ READERS = 3
 class Twin:
     """What is where: contents of each buffer, which pages it has, and how often it is still to be released.
 
-    Moves at random: fill and close buffers, read any element of any complete buffer, release buffers in any order.
+    Moves at random: fill and close buffers, read any element of any complete buffer, end uses of buffers in any order,
+    make more of one use as a router does. Pages in use are those of a `PadReference` in every cycle.
     """
 
     def __init__(self, dut, shape: ScratchpadShape, seed: int):
@@ -33,7 +35,12 @@ class Twin:
         self.pages: dict[int, list[int]] = {}
         self.uses: dict[int, int] = {}
         self.due: list[int | None] = [None] * READERS   # value that each read port shows from now on
-        self.peak = self.full = self.fragmented = self.freed = 0
+        self.full = self.freed = self.routed = self.stale = 0
+        self.reference = PadReference(shape.pages, shape.references)
+        self.old: list[int] = []   # references to buffers that were freed, oldest first
+
+    def number(self, reference: int) -> int:
+        return reference & (1 << self.shape.number_bits) - 1
 
     def set(self, name: str, value: int) -> None:
         getattr(self.dut, name).set(Immediate(value))
@@ -47,6 +54,7 @@ class Twin:
         for k in range(READERS):
             self.set(f"read{k}__request", 0)
             self.set(f"read{k}__release", 0)
+        self.set("route0__change", 0)
 
     def drive(self, cycle: int) -> None:
         self.clear()
@@ -65,6 +73,23 @@ class Twin:
                     self.releases.append(chosen)
                     self.set(f"read{k}__ref", chosen)
                     self.set(f"read{k}__release", 1)
+        self._route()
+
+    def _route(self) -> None:
+        """A router replaces one use of a buffer that nobody else ends now; or looks at a reference that was freed."""
+        self.changed: tuple[int, int] | None = None
+        self.set("route0__ref", 0)
+        self.looked = None
+        ready = [r for r in self.uses if r not in self.releases and all(w is None or w[0] != r for w in self.wanted)]
+        if ready and self.rng.random() < 0.15:
+            self.changed = (self.rng.choice(ready), self.rng.choice([0, 1, 2, 3]))
+            self.set("route0__ref", self.changed[0])
+            self.set("route0__uses", self.changed[1])
+            self.set("route0__change", 1)
+            self.looked = self.changed[0]
+        elif self.old and self.rng.random() < 0.5:
+            self.looked = self.old[-1]
+            self.set("route0__ref", self.looked)
 
     def _requests(self) -> None:
         self.wanted: list[tuple[int, int] | None] = []
@@ -81,7 +106,9 @@ class Twin:
             self.set(f"read{k}__request", 1)
 
     def sample(self, cycle: int) -> None:
-        held = sum(map(len, self.pages.values()))
+        if self.looked is not None:
+            assert self.get("route0__live") == (self.looked in self.uses), f"live of {self.looked}, cycle {cycle}"
+            self.stale += self.looked not in self.uses
         for k, value in enumerate(self.due):
             if value is not None:
                 assert self.get(f"read{k}__frame") == value, f"reader {k}, cycle {cycle}"
@@ -92,16 +119,25 @@ class Twin:
             asked = self.wanted[k]
             assert asked is not None
             r, index = asked
-            assert self.get(f"read{k}__length") == len(self.contents[r])
+            assert self.get(f"read{k}__length") == len(self.contents[r]) and self.get(f"read{k}__live")
             self.due[k] = self.contents[r][index]
-        # Pages of dead buffers come back one a cycle: in use is at least what the other buffers hold.
-        assert held <= self.get("used") <= self.shape.pages
-        self.peak = max(self.peak, self.get("used"))
+        reference = self.reference
+        assert (self.get("used"), self.get("peak")) == (reference.used, reference.peak), f"cycle {cycle}"
+        self.events = PadEvents(ended=[self.number(r) for r in self.releases])
+        if self.changed is not None:
+            self.events.ended.append(self.number(self.changed[0]))
+            self.events.made.append((self.number(self.changed[0]), self.changed[1]))
         self._write()
+        reference.step(self.events)
+        if self.changed is not None:
+            self.uses[self.changed[0]] += self.changed[1]
+            self.releases.append(self.changed[0])
+            self.routed += 1
         for r in self.releases:
             self.uses[r] -= 1
             if self.uses[r] == 0:
                 del self.uses[r], self.contents[r], self.pages[r]
+                self.old.append(r)
                 self.freed += 1
 
     def _write(self) -> None:
@@ -113,8 +149,9 @@ class Twin:
             if not self.get("write__ref_free") or not self.get("write__page_free"):
                 return
             reference = self.get("write__ref")
-            assert reference not in self.contents, f"reference {reference} given twice"
+            assert reference not in self.old[-2:], f"reference {reference} given again too soon"
             self.set("write__claim", 1)
+            self.events.claim = self.number(reference)
             self.open = (reference, rng.randint(1, 3 * shape.page_frames))
             self.contents[reference], self.pages[reference] = [], []
         reference, size = self.open
@@ -127,8 +164,7 @@ class Twin:
                 self._close(reference, 0)   # ends here, so that the next can begin
                 return
             page = self.get("write__page")
-            assert all(page not in pages for pages in self.pages.values()), f"page {page} given twice"
-            self.fragmented += bool(self.pages[reference]) and page != self.pages[reference][-1] + 1
+            self.events.take = (self.number(reference), page)
             self.pages[reference].append(page)
             self.set("write__take", 1)
             self.set("write__number", len(words) // shape.page_frames)
@@ -144,6 +180,7 @@ class Twin:
 
     def _close(self, reference: int, written: int) -> None:
         uses = self.rng.randint(1, READERS)
+        self.events.close = (self.number(reference), uses)
         self.set("write__owner", reference)
         self.set("write__length", len(self.contents[reference]))
         self.set("write__uses", uses)
@@ -169,8 +206,8 @@ async def random_order(dut) -> None:
     await clocking.reset()
     for _ in range(request["cycles"]):
         await clocking.step()
-    assert twin.get("peak") == twin.peak, f"peak {twin.get('peak')} against {twin.peak}"
-    found = {"freed": twin.freed, "fragmented": twin.fragmented, "full": twin.full, "peak": twin.peak}
+    found = {"freed": twin.freed, "fragmented": twin.reference.fragmented, "full": twin.full, "stale": twin.stale,
+             "peak": twin.reference.peak, "routed": twin.routed}
     Path(os.environ["STEP_HW_RESULTS"]).write_bytes(pickle.dumps(found))
 
 
@@ -178,7 +215,7 @@ async def random_order(dut) -> None:
 def test_random_order(simulator, sizes):
     """Several readers, buffers freed in any order: no page or reference twice, contents intact, nothing lost."""
     shape = ScratchpadShape(*sizes, LAYOUT)
-    unit = Scratchpad(shape, READERS)
+    unit = Scratchpad(shape, READERS, 1)
     built = build(simulator, {f"{name}.v": text for name, text in unit.modules().items()}, unit.module_name)
     with tempfile.TemporaryDirectory(prefix="step-hw-scratchpad-") as temporary:
         asked, answer = Path(temporary) / "cases.pickle", Path(temporary) / "results.pickle"
@@ -188,4 +225,5 @@ def test_random_order(simulator, sizes):
         found = pickle.loads(answer.read_bytes())
     # Pages that are lost, or never come back, would end all progress long before this.
     assert found["freed"] > 60 and found["fragmented"] > 5 and found["full"] > 5, found
+    assert found["routed"] > 30 and found["stale"] > 100, found
     assert found["peak"] == shape.pages

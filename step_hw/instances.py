@@ -75,7 +75,7 @@ _MAKERS: dict[str, Callable[[_Context, UnitSpec], Unit]] = {
                                 **c.take("memory", "element_bytes", "window")),
     "store": lambda c, s: Store(c.inputs[0], **c.take("memory", "element_bytes")),
     "hbm": lambda c, s: MemorySystem(c.params["memory"], c.params["read_ports"], c.params["write_ports"]),
-    "scratchpad": lambda c, s: Scratchpad(_scratchpad_shape(s), c.params["readers"]),
+    "scratchpad": lambda c, s: Scratchpad(_scratchpad_shape(s), c.params["readers"], c.params["routers"]),
     "bufferize": lambda c, s: Bufferize(c.scratchpad()),
     "streamify": lambda c, s: Streamify(c.scratchpad(), c.inputs[1] if c.params["has_ref"] else None),
     "map": lambda c, s: Map(c.params["function"], c.params["in_types"], c.params["out_type"],
@@ -91,7 +91,9 @@ _MAKERS: dict[str, Callable[[_Context, UnitSpec], Unit]] = {
     "repeat": lambda c, s: Repeat(c.inputs[0]),
     "expand": lambda c, s: Expand(c.inputs[0], c.inputs[1]),
     "reshape": lambda c, s: Reshape(c.inputs[0], **c.take("pad", "pad_rows", "flags")),
-    "partition": lambda c, s: Partition(c.inputs[0], c.inputs[1].data_width, len(s.outputs)),
+    "partition": lambda c, s: Partition(c.inputs[0], c.inputs[1].data_width, len(s.outputs),
+                                        c.scratchpad() if "scratchpad" in c.params else None,
+                                        c.params.get("uses", ())),
     "reassemble": lambda c, s: Reassemble(c.inputs[0], c.inputs[-1].data_width, len(s.inputs) - 1),
     "pack_rows": lambda c, s: PackRows(c.inputs[0], c.outputs[0], **c.take("columns")),
     "unpack_rows": lambda c, s: UnpackRows(c.inputs[0], c.outputs[0], **c.take("columns")),
@@ -129,4 +131,6 @@ def attachments(graph: UnitGraph) -> list[Attachment]:
             found.append((spec.index, "port", spec.params["scratchpad"], "write"))
         elif spec.kind == "streamify":
             found.append((spec.index, "port", spec.params["scratchpad"], f"read{spec.params['reader']}"))
+        elif spec.kind == "partition" and "scratchpad" in spec.params:
+            found.append((spec.index, "port", spec.params["scratchpad"], f"route{spec.params['router']}"))
     return found

@@ -60,7 +60,8 @@ class Verilog:
     files : file name to text, one module a file, the top last; modules : module names in that order
     top : name of the top module
     register_map, status_map : name to `Field`; names are ``<unit>.<register>``, and ``<unit>.error``, ``<unit>.state``,
-        ``<link>.level`` (beats in it), ``hbm.<counter>``, ``<scratchpad>.used`` and ``.peak`` (pages)
+        ``<link>.level`` (beats in it), ``hbm.<counter>``, ``<scratchpad>.used`` and ``.peak`` (pages),
+        ``<bufferize>.filled`` (elements of the open buffer) and ``.waits``
     token_memories : name of an input unit to the first address of its token memory
     link_names, unit_names : in the order of the probe ports and of ``unit_state``
     state_offsets : unit name to (lowest bit, width) in ``unit_state``
@@ -148,7 +149,7 @@ class Netlist(wiring.Component):
         for spec, unit in zip(self.graph.units, self.units):
             fields += [(f"{spec.name}.error", ERROR_WIDTH), (f"{spec.name}.state", len(unit.state))]
             names = {"hbm": (*COUNTERS, *(f"bursts{c}" for c in range(_channels(spec)))),
-                     "scratchpad": ("used", "peak")}.get(spec.kind, ())
+                     "scratchpad": ("used", "peak"), "bufferize": ("filled", "waits")}.get(spec.kind, ())
             fields += [(f"{spec.name}.{name}", len(getattr(unit, name))) for name in names]
         return fields + [(f"{link.name}.level", len(fifo.state)) for link, fifo in zip(self.graph.links, self.links)]
 

@@ -15,6 +15,7 @@ class ErrorCode:
     PROTOCOL = 6        # malformed beat (empty with data, done with a stop, ...)
     OVERFLOW = 7        # one tile more than the tensor holds
     SELECTOR = 8        # a selector names what does not exist, or nothing where something must be
+    FREED = 9           # a reference used after its buffer was freed
 
 
 _FIXES = {
@@ -22,6 +23,7 @@ _FIXES = {
     ErrorCode.ADDRESS_RANGE: "keep the view or address inside the tensor",
     ErrorCode.OVERFLOW: "store no more tiles than the tensor holds",
     ErrorCode.SELECTOR: "name only streams that exist, and at least one where a chunk is needed",
+    ErrorCode.FREED: "use each reference only as often as its bufferize's register 'uses' and its routers count",
     ErrorCode.MISALIGNED: "give the operator streams of equal shape",
 }
 

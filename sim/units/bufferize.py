@@ -35,7 +35,9 @@ from .scratchpad import (
 KIND = "bufferize"
 
 BASE, RANK, USES = 0, 1, 2
-OPEN, HELD, COUNT, PAGE, HOLLOW = 0, 1, 2, 3, 4
+OPEN, HELD, COUNT, PAGE, HOLLOW, WAITS = 0, 1, 2, 3, 4, 5
+
+WAITS_PAGE, WAITS_REFERENCE = 1, 2
 
 EXHAUSTED, SHAPE, PROTOCOL = ErrorCode.EXHAUSTED, ErrorCode.SHAPE, ErrorCode.PROTOCOL
 
@@ -60,6 +62,7 @@ def step(u, par, st, ins, outs, net):
     """One beat a cycle while a reference, a page and, where a buffer ends, the output are free."""
     b = par[BASE]
     settle(net, b)
+    st[WAITS] = 0
     if not can_pop(net, ins[0]):
         return STARVED
     heap = net.heap
@@ -87,12 +90,14 @@ def step(u, par, st, ins, outs, net):
         if page < 0:
             if st[OPEN] == 1 and is_alone(heap, b):
                 return _fail(net, u, EXHAUSTED)
+            st[WAITS] = WAITS_PAGE
             return BLOCKED
     owner = st[HELD]
     needs_reference = st[OPEN] == 0 and (completes or not bare)
     if needs_reference:
         owner = free_reference(heap, b)
         if owner < 0:
+            st[WAITS] = WAITS_REFERENCE
             return BLOCKED
     if completes and not can_push(net, outs[0]):
         return BLOCKED

@@ -19,17 +19,23 @@ from ..network import (
     with_stop,
 )
 from ..selectors import selected, selects_beyond
+from .scratchpad import attach, is_live, request_change, settle
 
 KIND = "partition"
 
-RANK, N, WIDTH = 0, 1, 2
-INSIDE, TAKEN = 0, 1  # TAKEN: a word for each 32 outputs
+RANK, N, WIDTH, BASE, ROUTER, USES = 0, 1, 2, 3, 4, 5  # BASE: of the scratchpad's record plus one, 0: no references
+INSIDE, TAKEN, COUNTED = 0, 1, 5  # TAKEN: a word for each 32 outputs
+FREED = ErrorCode.FREED
 MISALIGNED, PROTOCOL, SELECTOR = ErrorCode.MISALIGNED, ErrorCode.PROTOCOL, ErrorCode.SELECTOR
 
 
 def pack(unit, graph, build):
-    """Parameter: rank."""
+    """Register: rank. Where the data are references, ``unit.params``: scratchpad, router, uses of each output."""
     par = build.par[unit.index]
+    if "scratchpad" in unit.params:
+        par[BASE] = attach(graph, unit.params["scratchpad"], build) + 1
+        par[ROUTER] = unit.params["router"]
+        par[USES] = build.reserve(len(unit.outputs), unit.params["uses"])
     par[RANK] = unit.config["rank"]
     par[N] = len(unit.outputs)
     par[WIDTH] = graph.links[unit.inputs[1]].payload.data_bits
@@ -38,6 +44,9 @@ def pack(unit, graph, build):
 @compiled
 def step(u, par, st, ins, outs, net):
     """A beat to every output that is selected, eagerly; the selector leaves with the chunk."""
+    b = par[BASE] - 1
+    if b >= 0:
+        settle(net, b)
     if not can_pop(net, ins[0]) or not can_pop(net, ins[1]):
         return STARVED
     data = peek(net, ins[0])
@@ -64,10 +73,21 @@ def step(u, par, st, ins, outs, net):
             error = MISALIGNED
         elif not bare and selects_beyond(net, value, par[WIDTH], par[N]):
             error = SELECTOR
+    held = peek_value(net, ins[0])
+    if b >= 0 and error == 0 and not empty and not is_live(net.heap, b, held):
+        error = FREED
     if error != 0:
         net.misc[3] = u + 1
         net.misc[4] = error
         return BLOCKED
+
+    if b >= 0 and not empty and st[COUNTED] == 0:
+        uses = 0
+        for k in range(par[N]):
+            if not bare and selected(net, value, par[WIDTH], k):
+                uses += net.heap[par[USES] + k]
+        request_change(net.heap, b, par[ROUTER], held, uses)
+        st[COUNTED] = 1
 
     moved = False
     waiting = False
@@ -79,7 +99,7 @@ def step(u, par, st, ins, outs, net):
         if (st[word] >> (k % 32)) & 1 == 1:
             continue
         if can_push(net, outs[k]):
-            push(net, outs[k], tok, peek_value(net, ins[0]))
+            push(net, outs[k], tok, held)
             st[word] |= 1 << (k % 32)
             moved = True
         else:
@@ -88,6 +108,7 @@ def step(u, par, st, ins, outs, net):
         return BUSY if moved else BLOCKED
     for word in range(TAKEN, TAKEN + (par[N] + 31) // 32):
         st[word] = 0
+    st[COUNTED] = 0
     st[INSIDE] = 0 if ends or done else 1
     pop(net, ins[0])
     if ends or done:

@@ -4,13 +4,17 @@ All decisions of a cycle see the state at its start. Bufferize and streamify lea
 comes first in the next cycle applies it (`settle`), so the order in which units are stepped does not matter.
 """
 
+import numpy as np
+
+from step_lang.mapping.registers import GENERATION_WIDTH
+
 from ..compiled import compiled
 from ..network import BUSY, IDLE
 
 __all__ = [
     "FRAMES", "PAGE_FRAMES", "PEAK", "READERS", "REFERENCES", "USED", "attach", "frame_tokens", "frame_values",
-    "free_page", "free_reference", "is_alone", "length_of", "reader_record", "request_claim", "request_close",
-    "request_release", "request_take", "settle", "table_entry",
+    "free_page", "free_reference", "is_alone", "is_live", "length_of", "reader_record", "request_change",
+    "request_claim", "request_close", "request_release", "request_take", "settle", "table_entry",
 ]
 
 KIND = "scratchpad"
@@ -24,14 +28,15 @@ ST_USED, ST_PEAK, ST_PEAK_FRAMES = 0, 1, 2
 # Record: sizes, counters, what was asked for in this cycle, then the arrays.
 FRAMES, PAGE_FRAMES, PAGES, REFERENCES, READERS = 0, 1, 2, 3, 4
 STAMP, FRESH, HEAD, LEVEL, USED, PEAK, SERVED, TURN, GRANTED = 5, 6, 7, 8, 9, 10, 11, 12, 13
-WALKING, WALK_REF, WALK_PAGE, LIVE, ALL_LIVE = 14, 15, 16, 17, 18
+WALKING, WALK_REF, WALK_PAGE, TAKEN_COUNT, ROUTERS, NUMBER_BITS = 14, 15, 16, 17, 18, 19
 ASK_CLAIM, ASK_TAKE, ASK_CLOSE, ASK_LENGTH, ASK_USES = 20, 21, 22, 23, 24
-ASK_RELEASE = 25                       # + reader: reference + 1
-MAX_READERS = 16
-ARRAYS = ASK_RELEASE + MAX_READERS     # + per reference: live, dead, length, uses
-PER_REFERENCE = 4
+ARRAYS = 25
+TAKEN, DEAD, LENGTH, USES, COMPLETE, GENERATION = 0, 1, 2, 3, 4, 5   # of each buffer number
+PER_REFERENCE = 6
 READER_SIZE = 64                       # one record a reader, laid out by sim/units/streamify.py
-READER_FIELDS = ("scratchpad", "reader")
+READER_RELEASES = 63                   # in it: number of the buffer whose use ends in this cycle, plus one
+ROUTER_SIZE = 2                        # one record a router: number plus one, its uses from now on
+GENERATIONS = 1 << GENERATION_WIDTH
 
 
 def attach(graph, index, build):
@@ -39,26 +44,22 @@ def attach(graph, index, build):
     if build.par[index, BASE] == 0:
         params = graph.units[index].params
         frames, page_frames, references = params["frames"], params["page_frames"], params["references"]
-        readers = params.get("readers", 1)
-        if readers > MAX_READERS:
-            raise ValueError(f"scratchpad {graph.units[index].name}: {readers} readers, the model has {MAX_READERS}")
+        readers, routers = params.get("readers", 1), params.get("routers", 0)
         pages = frames // page_frames
-        size = ARRAYS + PER_REFERENCE * references + READER_SIZE * readers + pages + references * pages + 2 * frames
-        head = [frames, page_frames, pages, references, readers, 0, 0, 0, 0, 0, 0, readers - 1]
+        size = ARRAYS + PER_REFERENCE * references + READER_SIZE * readers + ROUTER_SIZE * routers
+        size += pages + references * pages + 2 * frames
+        head = np.zeros(ARRAYS, dtype=np.int64)
+        head[[FRAMES, PAGE_FRAMES, PAGES, REFERENCES, READERS, ROUTERS]] = (
+            frames, page_frames, pages, references, readers, routers)
+        head[SERVED], head[NUMBER_BITS] = readers - 1, max(1, (references - 1).bit_length())
         offset = build.reserve(size)
-        build.preset.append((offset, _int64(head)))
+        build.preset.append((offset, head))
         build.par[index, BASE] = offset + 1
     return int(build.par[index, BASE]) - 1
 
 
-def _int64(values):
-    import numpy as np
-
-    return np.asarray(values, dtype=np.int64)
-
-
 def pack(unit, graph, build):
-    """``unit.params``: frames, page_frames, references, readers."""
+    """``unit.params``: frames, page_frames, references, readers (default 1), routers (default 0)."""
     attach(graph, unit.index, build)
 
 
@@ -68,20 +69,41 @@ def _reference(heap, b, r):
 
 
 @compiled
+def _number(heap, b, reference):
+    """The buffer's number in a reference."""
+    return reference & ((1 << heap[b + NUMBER_BITS]) - 1)
+
+
+@compiled
+def is_live(heap, b, reference):
+    """The buffer is complete and not freed."""
+    number = _number(heap, b, reference)
+    if number >= heap[b + REFERENCES]:
+        return False
+    record = _reference(heap, b, number)
+    return heap[record + COMPLETE] == 1 and heap[record + GENERATION] == reference >> heap[b + NUMBER_BITS]
+
+
+@compiled
 def reader_record(heap, b, k):
     """Heap offset of reader k's record."""
     return b + ARRAYS + PER_REFERENCE * heap[b + REFERENCES] + READER_SIZE * k
 
 
 @compiled
-def _queue(heap, b):
-    return reader_record(heap, b, heap[b + READERS])
+def _router_record(heap, b, k):
+    return reader_record(heap, b, heap[b + READERS]) + ROUTER_SIZE * k
 
 
 @compiled
-def table_entry(heap, b, r, number):
-    """Heap offset of the page table's entry for page ``number`` of reference ``r``."""
-    return _queue(heap, b) + heap[b + PAGES] * (1 + r) + number
+def _queue(heap, b):
+    return _router_record(heap, b, heap[b + ROUTERS])
+
+
+@compiled
+def table_entry(heap, b, reference, page):
+    """Heap offset of the page table's entry for a buffer's page ``page``."""
+    return _queue(heap, b) + heap[b + PAGES] * (1 + _number(heap, b, reference)) + page
 
 
 @compiled
@@ -98,10 +120,11 @@ def frame_values(heap, b):
 
 @compiled
 def free_reference(heap, b):
-    """Lowest free reference, -1 if none is."""
+    """Reference of the lowest free number, -1 if none is."""
     for r in range(heap[b + REFERENCES]):
-        if heap[_reference(heap, b, r)] == 0:
-            return r
+        record = _reference(heap, b, r)
+        if heap[record + TAKEN] == 0:
+            return r | heap[record + GENERATION] << heap[b + NUMBER_BITS]
     return -1
 
 
@@ -118,40 +141,48 @@ def free_page(heap, b):
 @compiled
 def is_alone(heap, b):
     """Exactly one reference is in use."""
-    return heap[b + LIVE] == 1
+    return heap[b + TAKEN_COUNT] == 1
 
 
 @compiled
-def length_of(heap, b, r):
-    """Elements of buffer r."""
-    return heap[_reference(heap, b, r) + 2]
+def length_of(heap, b, reference):
+    """Elements of the buffer."""
+    return heap[_reference(heap, b, _number(heap, b, reference)) + LENGTH]
 
 
 @compiled
-def request_claim(heap, b, r):
-    """Reference r is taken at the end of this cycle."""
-    heap[b + ASK_CLAIM] = r + 1
+def request_claim(heap, b, reference):
+    """The reference is taken at the end of this cycle."""
+    heap[b + ASK_CLAIM] = _number(heap, b, reference) + 1
 
 
 @compiled
-def request_take(heap, b, r, number, page):
-    """Page ``page`` is taken at the end of this cycle, as page ``number`` of reference r."""
+def request_take(heap, b, reference, number, page):
+    """Page ``page`` is taken at the end of this cycle, as the buffer's page ``number``."""
     heap[b + ASK_TAKE] = 1
-    heap[table_entry(heap, b, r, number)] = page
+    heap[table_entry(heap, b, reference, number)] = page
 
 
 @compiled
-def request_close(heap, b, r, length, uses):
-    """Buffer r is complete at the end of this cycle."""
-    heap[b + ASK_CLOSE] = r + 1
+def request_close(heap, b, reference, length, uses):
+    """The buffer is complete at the end of this cycle."""
+    heap[b + ASK_CLOSE] = _number(heap, b, reference) + 1
     heap[b + ASK_LENGTH] = length
     heap[b + ASK_USES] = uses
 
 
 @compiled
-def request_release(heap, b, k, r):
-    """Reader k ends its use of buffer r at the end of this cycle."""
-    heap[b + ASK_RELEASE + k] = r + 1
+def request_release(heap, b, k, reference):
+    """Reader k ends its use of the buffer at the end of this cycle."""
+    heap[reader_record(heap, b, k) + READER_RELEASES] = _number(heap, b, reference) + 1
+
+
+@compiled
+def request_change(heap, b, k, reference, uses):
+    """The use that router k holds becomes ``uses`` uses at the end of this cycle."""
+    record = _router_record(heap, b, k)
+    heap[record] = _number(heap, b, reference) + 1
+    heap[record + 1] = uses
 
 
 @compiled
@@ -172,25 +203,25 @@ def settle(net, b):
         now = heap[b + WALK_REF]
     else:
         for r in range(heap[b + REFERENCES]):
-            if heap[_reference(heap, b, r) + 1] == 1:
+            if heap[_reference(heap, b, r) + DEAD] == 1:
                 now = r
                 break
     given = 0
     if now >= 0:
         record = _reference(heap, b, now)
         number = heap[b + WALK_PAGE]
-        if heap[record + 2] > 0:
+        if heap[record + LENGTH] > 0:
             tail = heap[b + HEAD] + heap[b + LEVEL]
             if tail >= pages:
                 tail -= pages
             heap[queue + tail] = heap[table_entry(heap, b, now, number)]
             given = 1
-        if (number + 1) * heap[b + PAGE_FRAMES] >= heap[record + 2]:
+        if (number + 1) * heap[b + PAGE_FRAMES] >= heap[record + LENGTH]:
             heap[b + WALKING] = 0
             heap[b + WALK_PAGE] = 0
-            heap[record] = 0
-            heap[record + 1] = 0
-            heap[b + LIVE] -= 1
+            heap[record + TAKEN] = 0
+            heap[record + DEAD] = 0
+            heap[b + TAKEN_COUNT] -= 1
         else:
             heap[b + WALKING] = 1
             heap[b + WALK_REF] = now
@@ -211,22 +242,45 @@ def settle(net, b):
         heap[b + PEAK] = heap[b + USED]
 
     if heap[b + ASK_CLAIM] > 0:
-        heap[_reference(heap, b, heap[b + ASK_CLAIM] - 1)] = 1
-        heap[b + LIVE] += 1
+        heap[_reference(heap, b, heap[b + ASK_CLAIM] - 1) + TAKEN] = 1
+        heap[b + TAKEN_COUNT] += 1
         heap[b + ASK_CLAIM] = 0
+    _settle_uses(heap, b)
+
+
+@compiled
+def _settle_uses(heap, b):
+    """Buffers completed, uses ended and made; a buffer whose last use is over is dead."""
     if heap[b + ASK_CLOSE] > 0:
         record = _reference(heap, b, heap[b + ASK_CLOSE] - 1)
-        heap[record + 2] = heap[b + ASK_LENGTH]
-        heap[record + 3] = heap[b + ASK_USES]
+        heap[record + LENGTH] = heap[b + ASK_LENGTH]
+        heap[record + USES] = heap[b + ASK_USES]
+        heap[record + COMPLETE] = 1
+        if heap[record + USES] == 0:
+            _die(heap, record)
         heap[b + ASK_CLOSE] = 0
-    for k in range(heap[b + READERS]):
-        r = heap[b + ASK_RELEASE + k] - 1
-        if r >= 0:
-            record = _reference(heap, b, r)
-            heap[record + 3] -= 1
-            if heap[record + 3] <= 0:
-                heap[record + 1] = 1
-            heap[b + ASK_RELEASE + k] = 0
+    # All that routers make of a buffer's uses, before any end.
+    for k in range(heap[b + ROUTERS]):
+        router = _router_record(heap, b, k)
+        if heap[router] > 0:
+            heap[_reference(heap, b, heap[router] - 1) + USES] += heap[router + 1]
+    for k in range(heap[b + READERS] + heap[b + ROUTERS]):
+        ask = reader_record(heap, b, k) + READER_RELEASES
+        if k >= heap[b + READERS]:
+            ask = _router_record(heap, b, k - heap[b + READERS])
+        if heap[ask] > 0:
+            record = _reference(heap, b, heap[ask] - 1)
+            heap[record + USES] -= 1
+            if heap[record + USES] == 0:
+                _die(heap, record)
+            heap[ask] = 0
+
+
+@compiled
+def _die(heap, record):
+    heap[record + DEAD] = 1
+    heap[record + COMPLETE] = 0
+    heap[record + GENERATION] = (heap[record + GENERATION] + 1) % GENERATIONS
 
 
 @compiled

@@ -31,6 +31,7 @@ from .scratchpad import (
     attach,
     frame_tokens,
     frame_values,
+    is_live,
     length_of,
     reader_record,
     request_release,
@@ -53,6 +54,7 @@ AT, START = 24, 28
 WANTS, READS, LAST, STOP, ENDS_USE, INDEX, DONE_, STEPPING = 32, 33, 34, 35, 36, 37, 38, 39
 
 MISALIGNED, STOP_RANGE, ADDRESS_RANGE = ErrorCode.MISALIGNED, ErrorCode.STOP_RANGE, ErrorCode.ADDRESS_RANGE
+FREED = ErrorCode.FREED
 
 
 def pack(unit, graph, build):
@@ -123,7 +125,11 @@ def _decide(net, b, k):
     affine = heap[r + AFFINE] == 1
     length = 0
     if not done and not is_bare(buffer):
-        length = length_of(heap, b, peek_value(net, heap[r + BUFFERS]))
+        held = peek_value(net, heap[r + BUFFERS])
+        if not is_live(heap, b, held):
+            heap[r + ERROR] = FREED
+            return
+        length = length_of(heap, b, held)
     reads = not bare and length > 0
     last = True
     stepping = 0

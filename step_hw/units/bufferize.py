@@ -3,6 +3,8 @@
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import Out
 
+from step_lang.mapping.registers import USES_WIDTH
+
 from ..beat import STOP_WIDTH
 from ..unit import ErrorCode, Unit
 from .scratchpad import ScratchpadShape, WritePort
@@ -22,10 +24,12 @@ class Bufferize(Unit):
     register   width meaning
     ========== ===== =================================================================================
     rank       4     b, the number of buffered dimensions; >= 1
-    uses       4     releases that free a buffer: how many streamifies get each reference (0 counts as 1)
+    uses       8     uses that free a buffer: how many streamifies and routers get each reference (0: it is freed at
+                     once)
     ========== ===== =================================================================================
 
-    Ports: ``in0`` elements, ``out0`` references (``shape.reference_layout``), ``port`` to the scratchpad.
+    Ports: ``in0`` elements, ``out0`` references (``shape.reference_layout``), ``port`` to the scratchpad; ``filled``
+    elements of the open buffer and ``waits`` (bit 0: for a page, bit 1: for a reference), for messages.
 
     Errors: EXHAUSTED when a buffer needs a page, none is free, and no other buffer exists that could give one back;
     SHAPE when an inner vector of a buffer with elements is empty; PROTOCOL when the stream ends inside a buffer.
@@ -35,8 +39,9 @@ class Bufferize(Unit):
 
     def __init__(self, shape: ScratchpadShape):
         self.shape = shape
-        super().__init__([shape.layout], [shape.reference_layout], cfg={"rank": STOP_WIDTH, "uses": STOP_WIDTH},
-                         state_width=3, extra={"port": Out(WritePort(shape))})
+        super().__init__([shape.layout], [shape.reference_layout], cfg={"rank": STOP_WIDTH, "uses": USES_WIDTH},
+                         state_width=3, extra={"port": Out(WritePort(shape)), "waits": Out(2),
+                                               "filled": Out(range(shape.frames + 1))})
 
     @property
     def module_name(self) -> str:
@@ -86,6 +91,7 @@ class Bufferize(Unit):
             i.ready.eq(good & (o.ready | ~(completes | beat.done))),
             accept.eq(i.valid & i.ready),
             self.state.eq(Cat(open_, needs_page & ~w.page_free, needs_ref & ~w.ref_free)),
+            self.waits.eq(Mux(i.valid, self.state[1:], 0)), self.filled.eq(count),
         ]
 
         # Scratchpad side.

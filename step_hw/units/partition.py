@@ -1,9 +1,15 @@
 """Partition: each chunk to the outputs that its selector names."""
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib.wiring import Out
+
+from step_lang.mapping.registers import USES_WIDTH
 
 from ..beat import STOP_WIDTH, BeatLayout
 from ..unit import ErrorCode, Unit
+from .scratchpad import ScratchpadShape, UsePort
 
 __all__ = ["Partition"]
 
@@ -19,6 +25,11 @@ class Partition(Unit):
         Width of a selector, 1 to 128.
     n : int
         Outputs, at most ``bits``.
+    shape : ScratchpadShape or None
+        Where the data are references, that of the scratchpad they refer to.
+    uses : sequence of int
+        Then, uses that a reference has at each output: streamifies that get it there. The unit tells the scratchpad
+        (``port``) how many the outputs make in all, when it first offers the reference; none frees it.
 
     ========== ===== ===================================================
     register   width meaning
@@ -30,22 +41,30 @@ class Partition(Unit):
     have. The selector leaves with the chunk's last beat. A bare stop on the selector faces a bare stop b higher.
 
     Errors: MISALIGNED when selector and stream disagree in stop, emptiness or done; SELECTOR for a bit that has no
-    output; PROTOCOL when the stream ends inside a chunk. Nothing of that beat is accepted.
+    output; PROTOCOL when the stream ends inside a chunk; FREED for a reference whose buffer was freed. Nothing of that
+    beat is accepted.
     """
 
     kind = "partition"
 
-    def __init__(self, layout: BeatLayout, bits: int, n: int):
+    def __init__(self, layout: BeatLayout, bits: int, n: int, shape: ScratchpadShape | None = None,
+                 uses: Sequence[int] = ()):
         if not 1 <= n <= bits <= 128:
             raise ValueError(f"a partition has 1 to 128 outputs and a selector bit for each, not {n} and {bits} bits")
         self.layout = layout
         self.bits = bits
         self.n = n
-        super().__init__([layout, BeatLayout(bits)], [layout] * n, cfg={"rank": STOP_WIDTH}, state_width=2)
+        self.shape = shape
+        self.uses = tuple(uses)
+        if shape is not None and (len(self.uses) != n or not 0 <= sum(self.uses) < 1 << USES_WIDTH):
+            raise ValueError(f"{n} outputs share fewer than {1 << USES_WIDTH} uses of a reference, not {self.uses}")
+        super().__init__([layout, BeatLayout(bits)], [layout] * n, cfg={"rank": STOP_WIDTH}, state_width=2,
+                         extra={} if shape is None else {"port": Out(UsePort(shape))})
 
     @property
     def module_name(self) -> str:
-        return f"partition{self.n}_{self.layout.key}_s{self.bits}"
+        name = f"partition{self.n}_{self.layout.key}_s{self.bits}"
+        return name if self.shape is None else f"{name}_r{self.shape.references}_u{'_'.join(map(str, self.uses))}"
 
     def elaborate(self, platform):
         m = Module()
@@ -55,6 +74,7 @@ class Partition(Unit):
         taken = Signal(self.n)          # outputs that have this beat
         present, ends, unfinished, differ, beyond, good, goes = (Signal(name=name) for name in (
             "present", "ends", "unfinished", "differ", "beyond", "good", "goes"))
+        freed = Signal()                # a reference whose buffer was freed
         to = Signal(self.n)
         alone = d.empty & ends
         m.d.comb += [
@@ -65,7 +85,7 @@ class Partition(Unit):
                 (ends & (d.stop != s.stop + rank))
                 | Mux(s.empty, ~alone, d.empty & (rank == 0)))),
             beyond.eq(~s.empty & s.data[self.n:].any() if self.bits > self.n else 0),
-            good.eq(present & ~unfinished & ~differ & ~beyond),
+            good.eq(present & ~unfinished & ~differ & ~beyond & ~freed),
             to.eq(Mux(d.done, (1 << self.n) - 1, Mux(s.empty, 0, s.data[:self.n]))),
         ]
         takes = Cat(o.valid & o.ready for o in outs)
@@ -91,4 +111,16 @@ class Partition(Unit):
                 m.d.sync += self.error.eq(ErrorCode.MISALIGNED)
             with m.Elif(beyond):
                 m.d.sync += self.error.eq(ErrorCode.SELECTOR)
+            if self.shape is not None:
+                with m.Elif(freed):
+                    m.d.sync += self.error.eq(ErrorCode.FREED)
+        if self.shape is not None:
+            # Before an output can pass the reference on, all its uses are counted.
+            counted = Signal()
+            m.d.comb += [
+                self.port.ref.eq(d.data), freed.eq(~d.empty & ~self.port.live),
+                self.port.change.eq(good & ~d.empty & ~counted),
+                self.port.uses.eq(sum(Mux(to[k], uses, 0) for k, uses in enumerate(self.uses))),
+            ]
+            m.d.sync += counted.eq(~goes & (counted | self.port.change))
         return m

@@ -8,10 +8,12 @@ from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import bits_for
 
-from ..beat import STOP_WIDTH, BeatLayout
+from step_lang.mapping.registers import GENERATION_WIDTH, USES_WIDTH
+
+from ..beat import BeatLayout
 from ..unit import Unit
 
-__all__ = ["COUNT_WIDTH", "FrameLayout", "ReadPort", "Scratchpad", "ScratchpadShape", "WritePort"]
+__all__ = ["COUNT_WIDTH", "FrameLayout", "ReadPort", "Scratchpad", "ScratchpadShape", "UsePort", "WritePort"]
 
 COUNT_WIDTH = 24
 """Bits of every count, index and stride of elements: up to 16,777,215 elements a buffer or passes."""
@@ -65,9 +67,14 @@ class ScratchpadShape:
         return bits_for(self.pages - 1)
 
     @property
-    def reference_bits(self) -> int:
-        """Bits of a reference: the payload of a reference link."""
+    def number_bits(self) -> int:
+        """Bits of the number of a buffer, 0..references-1."""
         return bits_for(self.references - 1)
+
+    @property
+    def reference_bits(self) -> int:
+        """Bits of a reference, the payload of a reference link: a buffer's number, then its generation."""
+        return self.number_bits + GENERATION_WIDTH
 
     @property
     def reference_layout(self) -> BeatLayout:
@@ -92,7 +99,7 @@ class WritePort(wiring.Signature):
     claim      Out take ``ref``
     take       Out take ``page`` as page ``number`` of buffer ``owner``
     write      Out store ``frame`` at ``address``
-    close      Out buffer ``owner`` is complete: ``length`` elements, freed at its ``uses``-th release
+    close      Out buffer ``owner`` is complete: ``length`` elements, freed when ``uses`` uses are over (0: at once)
     ========== === ===================================================================================
     """
 
@@ -105,7 +112,7 @@ class WritePort(wiring.Signature):
             "owner": Out(shape.reference_bits),
             "take": Out(1), "number": Out(shape.page_bits),
             "write": Out(1), "address": Out(range(shape.frames)), "frame": Out(FrameLayout(shape.layout)),
-            "close": Out(1), "length": Out(range(shape.frames + 1)), "uses": Out(STOP_WIDTH),
+            "close": Out(1), "length": Out(range(shape.frames + 1)), "uses": Out(USES_WIDTH),
         })
 
 
@@ -116,6 +123,7 @@ class ReadPort(wiring.Signature):
     member         meaning
     ========== === ===================================================================================
     ref        Out the buffer that is looked at
+    live       In  it is complete and not freed (same cycle)
     length     In  its elements (same cycle)
     request    Out read element ``index``; only when its data can be taken in the next cycle
     grant      In  the read is done in this cycle; ``frame`` holds it from the next cycle on until the next grant
@@ -125,12 +133,28 @@ class ReadPort(wiring.Signature):
 
     def __init__(self, shape: ScratchpadShape):
         super().__init__({
-            "ref": Out(shape.reference_bits),
+            "ref": Out(shape.reference_bits), "live": In(1),
             "length": In(range(shape.frames + 1)),
             "request": Out(1), "index": Out(range(shape.frames)), "grant": In(1),
             "frame": In(FrameLayout(shape.layout)),
             "release": Out(1),
         })
+
+
+class UsePort(wiring.Signature):
+    """A router's access to the scratchpad whose references it hands on (directions as the router sees them).
+
+    ========== === ===================================================================================
+    member         meaning
+    ========== === ===================================================================================
+    ref        Out the buffer that is looked at
+    live       In  it is complete and not freed (same cycle)
+    change     Out the use of ``ref`` that the router holds becomes ``uses`` uses (0: it is over)
+    ========== === ===================================================================================
+    """
+
+    def __init__(self, shape: ScratchpadShape):
+        super().__init__({"ref": Out(shape.reference_bits), "live": In(1), "change": Out(1), "uses": Out(USES_WIDTH)})
 
 
 def _lowest(m: Module, bits, name: str):
@@ -146,9 +170,13 @@ class Scratchpad(Unit):
     """Storage, page table, free list and use counts of the buffers of one bufferize (docs/DESIGN.md, section 4).
 
     One write and one read a cycle. A page comes from the pages given back, oldest first, else from those never used; a
-    reference is the lowest free one. At its last release a buffer dies; one page of the dead buffers goes back to the
-    free list a cycle (lowest reference first, one buffer after the other), and with its last page the reference is
-    free. A page taken in cycle t + 2 at the earliest is one whose buffer was released in cycle t, for the last time.
+    buffer's number is the lowest free one, and its reference says of which generation it is, so that a reference to a
+    buffer that was freed is not live though its number is another buffer's.
+
+    Whoever holds a reference holds one of its buffer's uses: bufferize says how many there are, a reader ends one, a
+    router makes of the one that it holds as many as it hands on. With its last use a buffer dies; one page of the dead
+    buffers goes back to the free list a cycle (lowest number first, one buffer after the other), and with its last page
+    the number is free. A page taken in cycle t + 2 at the earliest is one whose buffer's last use ended in cycle t.
     Several readers take turns: rotating priority, beginning after the one served last.
 
     Parameters
@@ -156,23 +184,28 @@ class Scratchpad(Unit):
     shape : ScratchpadShape
     readers : int
         Read ports ``read0, read1, ..``.
+    routers : int
+        Ports ``route0, route1, ..`` of routers that hand references on.
 
     Attributes
     ----------
     write : port, the other side of :class:`WritePort`
     reads : list of ports, the other sides of :class:`ReadPort`
+    routes : list of ports, the other sides of :class:`UsePort`
     used, peak : Out
         Pages in use now, and the most there were since reset.
     """
 
     kind = "scratchpad"
 
-    def __init__(self, shape: ScratchpadShape, readers: int = 1):
+    def __init__(self, shape: ScratchpadShape, readers: int = 1, routers: int = 0):
         if readers < 1:
             raise ValueError(f"a scratchpad has at least one reader, not {readers}")
         self.shape = shape
         self.readers = readers
+        self.routers = routers
         ports = {"write": In(WritePort(shape))} | {f"read{k}": In(ReadPort(shape)) for k in range(readers)}
+        ports |= {f"route{k}": In(UsePort(shape)) for k in range(routers)}
         counts = {"used": Out(range(shape.pages + 1)), "peak": Out(range(shape.pages + 1))}
         super().__init__([], [], state_width=shape.references, extra=ports | counts)
 
@@ -182,37 +215,54 @@ class Scratchpad(Unit):
         return [getattr(self, f"read{k}") for k in range(self.readers)]
 
     @property
+    def routes(self) -> Sequence:
+        """Routers' ports in order."""
+        return [getattr(self, f"route{k}") for k in range(self.routers)]
+
+    @property
     def module_name(self) -> str:
-        return f"scratchpad_{self.shape.key}_n{self.readers}"
+        return f"scratchpad_{self.shape.key}_n{self.readers}" + (f"_u{self.routers}" if self.routers else "")
 
     def elaborate(self, platform):
         m = Module()
         shape, w = self.shape, self.write
-        live = Signal(shape.references)   # claimed and not yet given back
-        dead = Signal(shape.references)   # released by all, pages still to be given back
+        taken = Signal(shape.references)      # claimed and not yet given back
+        complete = Signal(shape.references)   # closed and still to be used
+        dead = Signal(shape.references)       # used for the last time, pages still to be given back
         length = Array(Signal(range(shape.frames + 1), name=f"length{r}") for r in range(shape.references))
-        uses = Array(Signal(STOP_WIDTH, name=f"uses{r}") for r in range(shape.references))
+        uses = Array(Signal(USES_WIDTH, name=f"uses{r}") for r in range(shape.references))
+        generation = Array(Signal(GENERATION_WIDTH, name=f"generation{r}") for r in range(shape.references))
 
-        # References: lowest free first.
-        free_ref = _lowest(m, ~live, "free_ref")
-        others = Signal(range(shape.references + 1))
+        # References: lowest free number first.
+        free = _lowest(m, ~taken, "free")
+        owner = self._number(w.owner)
         m.d.comb += [
-            others.eq(sum(live)),
-            w.ref.eq(free_ref), w.ref_free.eq(~live.all()), w.alone.eq(others == 1),
-            self.state.eq(live),
+            w.ref.eq(Cat(free, generation[free])), w.ref_free.eq(~taken.all()), w.alone.eq(sum(taken) == 1),
+            self.state.eq(taken),
         ]
         with m.If(w.claim):
-            m.d.sync += live.bit_select(w.ref, 1).eq(1)
+            m.d.sync += taken.bit_select(free, 1).eq(1)
         with m.If(w.close):
-            m.d.sync += [length[w.owner].eq(w.length), uses[w.owner].eq(w.uses)]
+            m.d.sync += [length[owner].eq(w.length), uses[owner].eq(w.uses)]
 
-        # Uses: every release counts one off; the last makes the buffer dead.
+        # Uses: a reader ends one, a router ends one and makes others; a buffer without any is dead.
         for r in range(shape.references):
-            released = sum(p.release & (p.ref == r) for p in self.reads)
-            with m.If(released != 0):
-                m.d.sync += uses[r].eq(uses[r] - released)
-                with m.If(uses[r] <= released):
-                    m.d.sync += dead[r].eq(1)
+            dies = Signal(name=f"dies{r}")
+            ended = sum(p.release & (self._number(p.ref) == r) for p in self.reads)
+            ended += sum(p.change & (self._number(p.ref) == r) for p in self.routes)
+            made = sum((Mux(p.change & (self._number(p.ref) == r), p.uses, 0) for p in self.routes), uses[r])
+            closed = w.close & (owner == r)
+            m.d.comb += dies.eq(Mux(closed, w.uses == 0, (ended != 0) & (made <= ended)))
+            with m.If(closed):
+                m.d.sync += complete[r].eq(1)
+            with m.Elif(ended != 0):
+                m.d.sync += uses[r].eq(made - ended)
+            with m.If(dies):
+                m.d.sync += [complete[r].eq(0), dead[r].eq(1), generation[r].eq(generation[r] + 1)]
+        for p in [*self.reads, *self.routes]:
+            number = self._number(p.ref)
+            m.d.comb += p.live.eq((number < shape.references) & complete.bit_select(number, 1)
+                                  & (generation[number] == p.ref[shape.number_bits:]))
 
         # Page table: one entry a page a buffer can have; read in the same cycle.
         m.submodules.page_table = table = memory.Memory(
@@ -220,13 +270,13 @@ class Scratchpad(Unit):
         table_write = table.write_port()
         m.d.comb += [
             table_write.en.eq(w.take),
-            table_write.addr.eq(Cat(w.number, w.owner)),
+            table_write.addr.eq(Cat(w.number, owner)),
             table_write.data.eq(w.page),
         ]
 
         # Walker: gives back one page of a dead buffer a cycle.
         walking = Signal()
-        walk_ref = Signal(shape.reference_bits)
+        walk_ref = Signal(shape.number_bits)
         walk_page = Signal(shape.page_bits)
         now = Mux(walking, walk_ref, _lowest(m, dead, "next_dead"))
         entry = table.read_port(domain="comb")
@@ -243,15 +293,15 @@ class Scratchpad(Unit):
             with m.If(ends):
                 m.d.sync += [
                     walking.eq(0), walk_page.eq(0),
-                    dead.bit_select(now, 1).eq(0), live.bit_select(now, 1).eq(0),
+                    dead.bit_select(now, 1).eq(0), taken.bit_select(now, 1).eq(0),
                 ]
             with m.Else():
                 m.d.sync += [walking.eq(1), walk_ref.eq(now), walk_page.eq(walk_page + 1)]
 
         # Free pages: a queue of those given back, and a count of those never used, which needs no start-up.
-        m.submodules.free_pages = free = memory.Memory(shape=shape.page_bits, depth=max(shape.pages, 2), init=[])
-        push = free.write_port()
-        head_page = free.read_port(domain="comb")
+        m.submodules.free_pages = queue = memory.Memory(shape=shape.page_bits, depth=max(shape.pages, 2), init=[])
+        push = queue.write_port()
+        head_page = queue.read_port(domain="comb")
         head = Signal(range(max(shape.pages, 2)))
         tail = Signal(range(max(shape.pages, 2)))
         level = Signal(range(shape.pages + 1))   # pages in the queue
@@ -274,7 +324,7 @@ class Scratchpad(Unit):
             m.d.sync += self.peak.eq(self.peak + 1)
 
         for p in self.reads:
-            m.d.comb += p.length.eq(length[p.ref])
+            m.d.comb += p.length.eq(length[self._number(p.ref)])
         self._storage(m, table)
         return m
 
@@ -291,7 +341,7 @@ class Scratchpad(Unit):
         for k, p in enumerate(self.reads):
             number = Signal(shape.page_bits, name=f"number{k}")
             entry = table.read_port(domain="comb")
-            m.d.comb += [number.eq(p.index >> shape.offset_bits), entry.addr.eq(Cat(number, p.ref))]
+            m.d.comb += [number.eq(p.index >> shape.offset_bits), entry.addr.eq(Cat(number, self._number(p.ref)))]
             addresses.append(Cat(p.index[:shape.offset_bits], entry.data))
 
         if self.readers == 1:
@@ -326,6 +376,10 @@ class Scratchpad(Unit):
             with m.If(fresh):
                 m.d.sync += kept.eq(read.data)
             m.d.comb += p.frame.eq(Mux(fresh, read.data, kept))
+
+    def _number(self, ref):
+        """The number in a reference."""
+        return ref[:self.shape.number_bits]
 
     def _next(self, pointer):
         return Mux(pointer == self.shape.pages - 1, 0, pointer + 1)

@@ -42,8 +42,8 @@ class Streamify(Unit):
     Ports: ``in0`` buffer references (``shape.reference_layout``), ``in1`` the reference stream if ``ref`` gives its
     layout, ``out0`` elements, ``port`` to the scratchpad.
 
-    Errors: MISALIGNED when buffers and reference disagree in stop, emptiness or done; ADDRESS_RANGE when a view leaves
-    its buffer; STOP_RANGE when n + s does not fit a stop.
+    Errors: MISALIGNED when buffers and reference disagree in stop, emptiness or done; FREED for a reference whose
+    buffer was freed; ADDRESS_RANGE when a view leaves its buffer; STOP_RANGE when n + s does not fit a stop.
     """
 
     kind = "streamify"
@@ -104,6 +104,7 @@ class Streamify(Unit):
         hollow = p.length == 0   # a pass over nothing, whatever its view, is a bare stop
         reads = ~done & ~driver_bare & ~hollow
         last = ~reads | ending.all()
+        freed = ~buffer.empty & ~p.live
         out_of_range = reads & (index >= p.length)
         view_stop = Signal(STOP_WIDTH)
         for k in reversed(range(LOOPS)):
@@ -116,6 +117,8 @@ class Streamify(Unit):
         with m.If(present & (self.error == ErrorCode.NONE)):
             with m.If(misaligned):
                 m.d.sync += self.error.eq(ErrorCode.MISALIGNED)
+            with m.Elif(freed):
+                m.d.sync += self.error.eq(ErrorCode.FREED)
             with m.Elif(out_of_range):
                 m.d.sync += self.error.eq(ErrorCode.ADDRESS_RANGE)
             with m.Elif(too_high):
@@ -126,7 +129,7 @@ class Streamify(Unit):
         full = Signal()   # stage 1 holds a beat
         wants = Signal()
         fire = Signal()
-        good = ~misaligned & ~out_of_range & ~too_high & (self.error == ErrorCode.NONE)
+        good = ~misaligned & ~freed & ~out_of_range & ~too_high & (self.error == ErrorCode.NONE)
         m.d.comb += [
             wants.eq(present & good & (~full | o.ready)),
             p.ref.eq(buffer.data), p.index.eq(index), p.request.eq(wants & reads),

@@ -15,7 +15,7 @@ from step_lang.tokens import TokenStream
 from step_lang.types import BufferRef, Selector, Tile, Tuple, Type
 from step_lang.unitgraph import LinkSpec, Payload, TensorPlacement, UnitGraph, UnitSpec
 
-from .registers import REGISTERS, STOP_WIDTH
+from .registers import GENERATION_WIDTH, REGISTERS, STOP_WIDTH
 
 __all__ = ["Builder", "element_bytes", "hardware_type", "payload_of"]
 
@@ -38,7 +38,7 @@ def payload_of(type_: Type, hw: HardwareConfig) -> Payload:
     if isinstance(type_, Selector):
         return Payload(type_.n, 1, type_)
     if isinstance(type_, BufferRef):
-        return Payload(max(1, (hw.references - 1).bit_length()), 1, type_)
+        return Payload(max(1, (hw.references - 1).bit_length()) + GENERATION_WIDTH, 1, type_)
     assert isinstance(type_, Tuple)
     members = [payload_of(member, hw) for member in type_.members]
     return Payload(sum(m.data_bits for m in members), max(m.max_rows for m in members), type_)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["AFFINE_LOOPS", "COLUMNS_WIDTH", "INNER_WIDTH", "REGISTERS", "ROWS_WIDTH", "STOP_WIDTH", "STREAMIFY_LOOPS"]
+__all__ = [
+    "AFFINE_LOOPS", "COLUMNS_WIDTH", "GENERATION_WIDTH", "INNER_WIDTH", "REGISTERS", "ROWS_WIDTH", "STOP_WIDTH",
+    "STREAMIFY_LOOPS", "USES_WIDTH"]
 
 STOP_WIDTH = 4
 """Bits of a stop level."""
@@ -17,6 +19,13 @@ AFFINE_LOOPS = 6
 
 STREAMIFY_LOOPS = 4
 """Loops of the view of a streamify."""
+
+USES_WIDTH = 8
+"""Bits of a count of uses of a buffer."""
+
+GENERATION_WIDTH = 2
+"""Bits of a reference that tell buffers of one number apart: a reference used after its buffer was freed is found up to
+three buffers later."""
 
 INNER_WIDTH = 12
 """Bits of an inner size of an accum or scan."""
@@ -36,7 +45,7 @@ REGISTERS: Mapping[str, Mapping[str, int]] = {
     "load": _VIEW,
     "store": _VIEW,
     "input": {**_VIEW, "regular": 1},
-    "bufferize": {"rank": STOP_WIDTH, "uses": STOP_WIDTH},
+    "bufferize": {"rank": STOP_WIDTH, "uses": USES_WIDTH},
     "streamify": {"n": STOP_WIDTH, "c": STOP_WIDTH, "repeat": 24, "affine": 1,
                   **{f"{name}{k}": 24 for name in ("count", "stride") for k in range(STREAMIFY_LOOPS)}},
     "accum": {**_FOLD, "hollow": 1},

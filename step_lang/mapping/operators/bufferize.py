@@ -6,25 +6,12 @@ import math
 
 from step_lang.dims import is_static
 from step_lang.errors import HardwareTooSmall
-from step_lang.operator import Operator
-from step_lang.stream import Stream
 
 from ..builder import Builder
+from ..references import most_uses, readers, routers, uses
+from ..registers import USES_WIDTH
 
 KIND = "bufferize"
-
-
-def readers(stream: Stream) -> list[Operator]:
-    """Streamifies that get the references of ``stream``, in program order of their streams."""
-    found: list[Operator] = []
-    for op in stream.consumers:
-        if op.kind == "streamify":
-            if op.inputs[0] is stream and op not in found:
-                found.append(op)
-            continue    # as a pass request it ends there
-        for output in op.outputs:
-            found += [reader for reader in readers(output) if reader not in found]
-    return found
 
 
 def build(builder: Builder, op) -> None:
@@ -43,10 +30,15 @@ def build(builder: Builder, op) -> None:
         if 2 * pages > available or hw.references < 2:
             builder.warn(op, f"its scratchpad holds one buffer of {size} tiles but not two: filling and reading "
                              "alternate")
+    most = most_uses(op.output)
+    if most >= 1 << USES_WIDTH:
+        raise HardwareTooSmall(f"uses of a buffer: up to {most} vs {(1 << USES_WIDTH) - 1}", operator=op,
+                               fix="read a buffer again by streamify(repeat=...) instead of by copies of its reference")
     scratchpad = builder.unit("scratchpad", f"{op.name}_scratchpad", op, {
         "frames": hw.scratchpad_frames, "page_frames": hw.page_frames, "references": hw.references,
-        "readers": max(1, len(streamifies)), "payload": builder.payload(op.inputs[0])})
+        "readers": max(1, len(streamifies)), "routers": len(routers(op.output)),
+        "payload": builder.payload(op.inputs[0])})
     builder.scratchpads[op.name] = scratchpad.index
     unit = builder.unit("bufferize", op.name, op, {"scratchpad": scratchpad.index},
-                        {"rank": op.rank, "uses": max(1, len(streamifies))})
+                        {"rank": op.rank, "uses": uses(op.output)})
     builder.connect(unit, op.inputs, op.outputs)

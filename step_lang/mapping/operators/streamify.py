@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from step_lang.errors import HardwareTooSmall, UnknownFunction
-from step_lang.operator import Operator
+from step_lang.errors import HardwareTooSmall
 
 from ..builder import Builder
+from ..references import bufferize_of, readers
 from ..registers import STREAMIFY_LOOPS
-from .bufferize import readers
 
 KIND = "streamify"
 
-_ROUTERS = ("partition", "reassemble", "eager_merge")
-"""How many read a buffer, and of which scratchpad it is, would depend on selectors."""
-
-
-def _bufferize_of(op: Operator) -> Operator:
-    """Where the references come from."""
-    producer = op.inputs[0].producer
-    while producer.kind != "bufferize":
-        if not producer.inputs or producer.kind in _ROUTERS:
-            raise UnknownFunction(f"buffers that come from {producer.kind} '{producer.name}' vs from one bufferize",
-                                  operator=op)
-        producer = producer.inputs[0].producer
-    return producer
-
 
 def build(builder: Builder, op) -> None:
-    bufferize = _bufferize_of(op)
+    bufferize = bufferize_of(op)
     config = {"n": op.pass_rank, "c": op.passes_rank, "repeat": op.repeat or 1,
               "affine": int(op.view_shape is not None)}
     shape = list(reversed(op.view_shape or ()))

@@ -14,8 +14,8 @@ from step_hw.design import Design
 from step_hw.hbm.image import MemoryImage
 from step_lang import Result, TokenStream
 from step_lang.deadlock import deadlock_report
-from step_lang.errorcodes import code_name, fix_of
 from step_lang.errors import DeadlockError, RtlError, SimulatorError
+from step_lang.exhaustion import exhausted_scratchpads, unit_error
 from step_lang.interpreter import check_tensors
 from step_lang.types import BufferRef
 
@@ -164,17 +164,18 @@ def _put_input(image: MemoryImage, placement: Any, tokens: TokenStream) -> None:
 
 
 def _raise_for(design: Design, run: NativeRun, values: Mapping[str, int], partial: bool) -> None:
-    for unit in design.graph.units:
+    graph = design.graph
+    filled, waits = (
+        {unit.index: values[f"{unit.name}.{name}"] for unit in graph.units if unit.kind == "bufferize"}
+        for name in ("filled", "waits")
+    )
+    for unit in graph.units:
         code = values.get(f"{unit.name}.error", 0)
         if code:
-            raise RtlError(
-                f"unit '{unit.name}' ({unit.origin}) raised {code_name(code)} by cycle {run.cycles}",
-                fix=fix_of(code),
-            )
+            raise unit_error(graph, unit, code, f"raised {{}} by cycle {run.cycles}", filled)
     if run.reason == "deadlock":
-        raise DeadlockError(
-            deadlock_report(design.graph, [values[f"{link.name}.level"] for link in design.graph.links])
-        )
+        levels = [values[f"{link.name}.level"] for link in graph.links]
+        raise DeadlockError(deadlock_report(graph, levels, exhausted_scratchpads(graph, filled, waits)))
     if run.reason != "finished" and not (partial and run.reason == "max_cycles"):
         raise RtlError(f"the simulation of '{design.program.name}' ended early: {run.reason} in cycle {run.cycles}")
 

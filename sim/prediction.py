@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from step_lang.deadlock import deadlock_report
-from step_lang.errorcodes import code_name, fix_of
-from step_lang.errors import DeadlockError, RtlError
+from step_lang.errors import DeadlockError
+from step_lang.exhaustion import exhausted_scratchpads, unit_error
 from step_lang.hwconfig import HardwareConfig
 from step_lang.unitgraph import UnitGraph
 
 from .dispatch import unit_modules
 from .engine import RunOutcome, run_graph
 from .network import COUNT, STATUSES
-from .units import hbm, scratchpad
+from .units import bufferize, hbm, scratchpad
 
 __all__ = ["Prediction", "predict", "warm_up"]
 
@@ -90,13 +90,17 @@ def predict(
         graph, hw, dict(calibration or {}), trace=trace, max_cycles=max_cycles, trace_size=16_000_000 if trace else 0
     )
     wall = time.perf_counter() - began
+    filled, waits = (
+        {unit.index: int(outcome.st[unit.index, field]) for unit in graph.units if unit.kind == bufferize.KIND}
+        for field in (bufferize.COUNT, bufferize.WAITS)
+    )
     if outcome.reason == "deadlock":
-        raise DeadlockError(deadlock_report(graph, outcome.net.links[:, COUNT]))  # type: ignore[attr-defined]
+        levels = outcome.net.links[:, COUNT]  # type: ignore[attr-defined]
+        raise DeadlockError(deadlock_report(graph, levels, exhausted_scratchpads(graph, filled, waits)))
     if outcome.reason == "error":
         unit = graph.units[int(outcome.net.misc[3]) - 1]  # type: ignore[attr-defined]
         code = int(outcome.net.misc[4])  # type: ignore[attr-defined]
-        where = f"unit '{unit.name}' ({unit.origin})"
-        raise RtlError(f"{where} raises {code_name(code)} in cycle {outcome.cycles - 1}", fix=fix_of(code))
+        raise unit_error(graph, unit, code, f"raises {{}} in cycle {outcome.cycles - 1}", filled)
     if outcome.reason == "max_cycles":
         raise DeadlockError(f"the model stopped after {max_cycles} cycles, before the program ended")
     memory = next((unit for unit in graph.units if unit.kind == hbm.KIND), None)

@@ -1,12 +1,12 @@
 """A deadlock told as the cycle of links that wait for one another, for RTL and model alike."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import networkx as nx
 
-from .unitgraph import UnitGraph
+from .unitgraph import UnitGraph, UnitSpec
 
 __all__ = ["Wait", "deadlock_report", "waiting_cycle"]
 
@@ -37,7 +37,7 @@ class Wait:
         return f"{self.waiter} {action} {self.link} ({self.fill}/{self.depth}, {self.why}), waits for {self.holder}"
 
 
-def _waits(graph: UnitGraph, fill: Sequence[int]) -> nx.MultiDiGraph:
+def _waits(graph: UnitGraph, fill: Sequence[int], exhausted: Mapping[int, str] | None) -> nx.MultiDiGraph:
     waits = nx.MultiDiGraph()
     for link in graph.links:
         if link.source is None or link.destination is None:
@@ -57,20 +57,30 @@ def _waits(graph: UnitGraph, fill: Sequence[int]) -> nx.MultiDiGraph:
             pad = unit.params["scratchpad"]
             for other in graph.units:
                 # One without input waits for its input, whatever its scratchpad holds.
-                if other.kind == "bufferize" and other.params["scratchpad"] == pad and fill[other.inputs[0]]:
+                if other.kind == "bufferize" and other.params["scratchpad"] == pad and fill[other.inputs[0]] and (
+                    exhausted is None or (other.index in exhausted and _holds(graph, unit, fill))
+                ):
                     waits.add_edge(
                         other.index, unit.index, wait=Wait(other.name, unit.name, graph.units[pad].name, "full", 0, 0)
                     )
     return waits
 
 
-def waiting_cycle(graph: UnitGraph, fill: Sequence[int]) -> list[Wait]:
+def _holds(graph: UnitGraph, streamify: UnitSpec, fill: Sequence[int]) -> bool:
+    """Whether a streamify has a reference to read, or no reader of its scratchpad has."""
+    pad = streamify.params["scratchpad"]
+    readers = [unit for unit in graph.units if unit.kind == "streamify" and unit.params["scratchpad"] == pad]
+    return fill[streamify.inputs[0]] > 0 or not any(fill[reader.inputs[0]] for reader in readers)
+
+
+def waiting_cycle(graph: UnitGraph, fill: Sequence[int], exhausted: Mapping[int, str] | None = None) -> list[Wait]:
     """The shortest cycle of waits that holds at least one full link; [] if there is none.
 
-    ``fill``: beats in each link, by index. A cycle through a scratchpad comes second, since fills do not say whether it
-    is full. A cycle of empty links alone is a loop without an initial token and is returned when no other exists.
+    ``fill``: beats in each link, by index. ``exhausted``: what each bufferize that finds no room lacks, by unit index;
+    None where that is not known. A cycle through a scratchpad comes second, since it may be full because of a cycle of
+    links. A cycle of empty links alone is a loop without an initial token and is returned when no other exists.
     """
-    waits = _waits(graph, fill)
+    waits = _waits(graph, fill, exhausted)
     plain = nx.DiGraph(waits)
     best: tuple[tuple[bool, bool, int, list[int]], list[Wait]] | None = None
     for a, b, wait in waits.edges(data="wait"):  # the shortest way back from each wait's holder closes a cycle
@@ -88,20 +98,24 @@ def waiting_cycle(graph: UnitGraph, fill: Sequence[int]) -> list[Wait]:
     return best[1] if best else []
 
 
-def deadlock_report(graph: UnitGraph, fill: Sequence[int]) -> str:
-    """One line for the cause, one per wait, and one for the fix. ``fill``: beats in each link, by index."""
-    cycle = waiting_cycle(graph, fill)
+def deadlock_report(graph: UnitGraph, fill: Sequence[int], exhausted: Mapping[int, str] | None = None) -> str:
+    """One line for the cause, one per wait, and one for the fix; where it is a scratchpad, one for each that has no
+    room. Arguments as of `waiting_cycle`."""
+    cycle = waiting_cycle(graph, fill, exhausted)
     if not cycle:
         stuck = [f"{link.name} ({fill[link.index]}/{link.depth})" for link in graph.links if fill[link.index]]
         return "deadlock: no unit moves, beats wait on " + (
             ", ".join(stuck) if stuck else "no link: a stream never ended"
         )
-    lines = [f"deadlock: {len(cycle)} units wait for one another"]
+    by_exhaustion = bool(exhausted) and any(wait.on_scratchpad for wait in cycle)
+    lines = [f"deadlock{' by exhaustion' if by_exhaustion else ''}: {len(cycle)} units wait for one another"]
+    if by_exhaustion and exhausted:
+        lines += [f"  {lack}" for lack in exhausted.values()]
     lines += [f"  {wait}" for wait in cycle]
     full = [wait for wait in cycle if wait.why == "full"]
     if not full:
         lines.append("  fix: the loop needs an initial token")
-    elif full[0].on_scratchpad:
+    elif full[0].on_scratchpad or by_exhaustion:
         lines.append("  fix: raise scratchpad.frames or scratchpad.references in the hardware configuration")
     else:
         lines.append(

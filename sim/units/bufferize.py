@@ -1,6 +1,7 @@
 """Model of ``step_hw/units/bufferize.py``."""
 
 from step_lang.errorcodes import ErrorCode
+from step_lang.exhaustion import WAITS_PAGE, WAITS_REFERENCE
 
 from ..compiled import compiled
 from ..network import (
@@ -36,8 +37,6 @@ KIND = "bufferize"
 
 BASE, RANK, USES = 0, 1, 2
 OPEN, HELD, COUNT, PAGE, HOLLOW, WAITS = 0, 1, 2, 3, 4, 5
-
-WAITS_PAGE, WAITS_REFERENCE = 1, 2
 
 EXHAUSTED, SHAPE, PROTOCOL = ErrorCode.EXHAUSTED, ErrorCode.SHAPE, ErrorCode.PROTOCOL
 
@@ -91,6 +90,8 @@ def step(u, par, st, ins, outs, net):
             if st[OPEN] == 1 and is_alone(heap, b):
                 return _fail(net, u, EXHAUSTED)
             st[WAITS] = WAITS_PAGE
+            if st[OPEN] == 0 and free_reference(heap, b) < 0:
+                st[WAITS] |= WAITS_REFERENCE
             return BLOCKED
     owner = st[HELD]
     needs_reference = st[OPEN] == 0 and (completes or not bare)

@@ -221,15 +221,76 @@ def test_selectors_that_nobody_reads_have_no_port():
     assert unit.params == {"selector": False} and len(unit.outputs) == 1
 
 
-def test_routed_buffers_have_no_hardware():
+def routed_readers(p, parts):
+    for k, part in enumerate(parts):
+        ops.linear_offchip_store(ops.streamify(part, repeat=1, name=f"read{k}"), p.tensor(f"y{k}", (64, 8), bf16))
+
+
+def loaded_buffers(p, name="buffers"):
+    x = ops.linear_offchip_load(p.tensor(f"x_{name}", (8, 8), bf16), (2, 4), shape=(4, 2))
+    return ops.bufferize(x, 1, name=name)
+
+
+def test_routed_buffers():
+    """The partition has a port of the scratchpad, and says how many uses each output makes of a reference."""
     with Program("p") as p:
-        x = ops.linear_offchip_load(p.tensor("x", (8, 8), bf16), (2, 4), shape=(4, 2))
-        buffers = ops.bufferize(x, 1, name="buffers")
         selector = ops.input_stream("selector", Selector(2), (4,))
-        for k, part in enumerate(ops.partition(buffers, selector, rank=0, name="route")):
-            ops.linear_offchip_store(ops.streamify(part, repeat=1, name=f"read{k}"), p.tensor(f"y{k}", (8, 8), bf16))
-    with pytest.raises(UnknownFunction, match="buffers that come from partition 'route' vs from one bufferize"):
+        one, two = ops.partition(loaded_buffers(p), selector, rank=0, name="route")
+        routed_readers(p, [one, two, two, ops.repeat(two, 3)])
+    graph = graph_of(p, inputs={"selector": [{0}, {1}, set(), {0, 1}]})
+    pad, route = graph.unit("buffers_scratchpad"), graph.unit("route")
+    assert (pad.params["readers"], pad.params["routers"]) == (4, 1)
+    assert route.params == {"scratchpad": pad.index, "router": 0, "uses": (1, 5)}
+    assert graph.unit("buffers").config["uses"] == 1
+    assert sorted(graph.unit(f"read{k}").params["reader"] for k in range(4)) == [0, 1, 2, 3]
+
+
+def test_uses_of_copied_references():
+    """Forks, copies and partitions each count; a reference as a pass request does not."""
+    with Program("p") as p:
+        refs = loaded_buffers(p)
+        selector = ops.input_stream("selector", Selector(2), (4,))
+        routed_readers(p, [refs, ops.repeat(ops.repeat(refs, 2), 3), *ops.partition(refs, selector, rank=0)])
+        ops.linear_offchip_store(ops.streamify(refs, ref=refs), p.tensor("again", (8, 8), bf16))
+    assert graph_of(p, inputs={"selector": [{0}] * 4}).unit("buffers").config["uses"] == 1 + 6 + 1 + 1
+
+
+def test_buffers_that_nobody_reads():
+    with Program("p") as p:
+        values = loaded_buffers(p, "values")
+        ops.linear_offchip_store(ops.streamify(values, ref=loaded_buffers(p, "requests")),
+                                 p.tensor("y", (8, 8), bf16))
+    graph = graph_of(p)
+    assert graph.unit("requests").config["uses"] == 0 and graph.unit("values").config["uses"] == 1
+
+
+def test_more_uses_than_can_be_counted():
+    with Program("p") as p:
+        selector = ops.input_stream("selector", Selector(2), (4,))
+        refs = ops.repeat(loaded_buffers(p), 100)
+        parts = ops.partition(refs, ops.repeat(selector, 100), rank=0)
+        routed_readers(p, [*parts, parts[0]])
+    with pytest.raises(HardwareTooSmall, match=r"bufferize 'buffers' .*uses of a buffer: up to 300 vs 255"):
+        graph_of(p, inputs={"selector": [{0}] * 4})
+
+
+def test_buffers_of_several_bufferizes_do_not_meet():
+    with Program("p") as p:
+        refs = [loaded_buffers(p, name) for name in ("one", "other")]
+        routed_readers(p, [ops.eager_merge(refs, name="merge")[0]])
+    with pytest.raises(UnknownFunction, match=r"streamify 'read0' .*buffers of bufferize 'one' and bufferize 'other' "
+                                              r"vs those of one: .*; fix: read each by its own streamify"):
         graph_of(p)
+
+
+def test_references_copied_by_other_data():
+    with Program("p") as p:
+        ref = ops.input_stream("ref", scalar(u32), (4, ragged("R")))
+        refs = ops.expand(ops.repeat(loaded_buffers(p), 1), ref, 1, name="copy")
+        routed_readers(p, [refs])
+    with pytest.raises(UnknownFunction, match=r"streamify 'read0' .*references that pass expand 'copy' vs through "
+                                              r"partition, .*; fix: .*streamify\(ref=...\)"):
+        graph_of(p, inputs={"ref": [[1], [1], [1], [1]]})
 
 
 def test_compute_bandwidth_buys_rows():

@@ -1,33 +1,95 @@
-"""Random small programs over the operators that hardware has, and what every layer must agree on about them."""
+"""Random small programs over the operators that hardware has, and what every layer must agree on about them.
+
+A `Recipe` is a list of steps, each the name of one and the numbers it makes its choices with; `cook` makes the program
+and the values of its input streams of it, leaving out what does not fit. The same recipe is the same program, and a
+recipe cut short or with smaller numbers is a simpler one, which is how hypothesis shrinks (`recipes`). `run` takes the
+program through interpreter, lowered interpreter, model and RTL.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+from hypothesis import strategies as st
 
-from examples.data import random_tensors
-from rtl_tests.cosim import check, run_rtl
-from sim.prediction import predict
+from examples.data import random_tensor, random_tensors
+from rtl_tests.cosim import build_rtl, check, run_rtl
+from rtl_tests.explain import explain
+from sim.prediction import Prediction, predict
 from step_hw.design import Design
-from step_lang import Program, Stream, Tile, bf16, fn, fp32, int8, int32, metrics, ops, ragged, scalar, u32
+from step_lang import (
+    Numerics,
+    Program,
+    Result,
+    Selector,
+    Stream,
+    Tile,
+    TokenStream,
+    bf16,
+    fn,
+    fp32,
+    int8,
+    int32,
+    metrics,
+    ops,
+    ragged,
+    scalar,
+    u32,
+)
 from step_lang.dims import is_static
 from step_lang.errors import DeadlockError, StepError
 from step_lang.hwconfig import HardwareConfig
+from step_lang.interpreter import Context
+from step_lang.mapping.operators import MAPPERS
+from step_lang.types import BufferRef, bool_
 
-__all__ = ["Outcome", "RandomProgram", "random_program", "run"]
+__all__ = ["STEPS", "Cooked", "Outcome", "Recipe", "cook", "recipes", "run"]
 
-MOST = 48
+MOST = 40
 """Elements that a stream of a random program has at most."""
+
+_T = TypeVar("_T")
+Step = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """``sources`` and ``steps``: (name, choices) each; see `SOURCES` and `STEPS`."""
+
+    sources: tuple[Step, ...]
+    steps: tuple[Step, ...]
+
+
+class Choices:
+    """Choices by the numbers of a step, one after the other; 0, the simplest, when they are used up."""
+
+    def __init__(self, numbers: Sequence[int]):
+        self._numbers = iter(numbers)
+
+    def number(self, most: int, least: int = 0) -> int:
+        """``least`` .. ``most``."""
+        return least + next(self._numbers, 0) % (most - least + 1)
+
+    def one_of(self, options: Sequence[_T]) -> _T:
+        return options[self.number(len(options) - 1)]
+
+    def yes(self, one_in: int = 2) -> bool:
+        """Rarely; no is the simpler answer."""
+        return self.number(one_in - 1) == one_in - 1
+
+
+class Unfit(Exception):
+    """A step that is not for this program."""
 
 
 @dataclass
-class RandomProgram:
-    """A program with the values of its input streams and the number it was drawn from."""
+class Cooked:
+    """The program of a recipe, with the values of its input streams."""
 
-    seed: int
+    recipe: Recipe
     program: Program
     inputs: dict[str, Any]
 
@@ -35,159 +97,478 @@ class RandomProgram:
         steps = "\n".join(f"  {op.name}({', '.join(s.name for s in op.inputs)}) {op.describe()} -> "
                           f"{', '.join(f'{list(s.shape)} of {s.type}' for s in op.outputs)}"
                           for op in self.program.operators)
-        return f"random program {self.seed}\n{steps}"
+        inputs = "\n".join(f"  {name} = {tokens!r}" for name, tokens in self.inputs.items())
+        return f"{self.recipe}\n{steps}\n{inputs}"
 
 
 @dataclass
 class Outcome:
-    """``refused``: what a layer said to a program it cannot run; ``wrong``: where layers disagree."""
+    """``refused``: what a layer said to a program it cannot run; ``wrong``: where layers disagree; ``grants``: of the
+    operators that arbitrate, together."""
 
     refused: str = ""
     wrong: list[str] = field(default_factory=list)
+    grants: int = 0
+    rtl: bool = False
 
 
-def random_program(seed: int, tile: int) -> RandomProgram:
-    """One to three sources, two to seven operators on random streams of them, everything left over stored."""
-    rng = Random(seed)
-    inputs: dict[str, Any] = {}
-    with Program(f"random_{seed}") as p:
-        live: list[Stream] = []
-        for i in range(rng.randint(1, 3)):
-            live.append(_input(rng, inputs, i) if rng.random() < 0.3 else _load(rng, p, i, tile, live))
-        for _ in range(rng.randint(2, 7)):
-            stream = rng.choice(live)
-            try:
-                made = rng.choice(_STEPS)(rng, stream, live)
-            except StepError:  # not for this stream; nothing was added
-                continue
-            live += made
-        for i, stream in enumerate(s for s in p.streams if not s.consumers and not s.optional):
-            _store(p, i, stream)
-    return RandomProgram(seed, p, inputs)
+class Kitchen:
+    """A program under construction, interpreted as it grows, so that selectors and addresses fit its streams."""
+
+    def __init__(self, tile: int):
+        self.tile = tile
+        self.program = Program("random")
+        self.inputs: dict[str, Any] = {}
+        self.live: list[Stream] = []
+        self.values: dict[str, TokenStream] = {}
+        self.unsteady: set[str] = set()
+        """Streams whose structure depends on the order of grants."""
+        self._context = Context(Numerics(group=tile), {}, self.inputs, {})
+        self._seen = 0
+        self._count = 0
+
+    def name(self, prefix: str) -> str:
+        self._count += 1
+        return f"{prefix}{self._count}"
+
+    def tensor(self, shape: tuple[int, int], dtype: Any) -> Any:
+        tensor = self.program.tensor(self.name("t"), shape, dtype)
+        self._context.tensors[tensor.name] = random_tensor(tensor.name, shape, dtype)
+        return tensor
+
+    def input(self, type_: Any, shape: Sequence[Any], tokens: TokenStream) -> Stream:
+        stream = ops.input_stream(self.name("x"), type_, shape)
+        self.inputs[stream.name] = tokens
+        self.taste()
+        return stream
+
+    def taste(self) -> None:
+        """Interpret what is new. Raises a StepError, or `Unfit` for streams that grow too long."""
+        for op in self.program.operators[self._seen:]:
+            results = op.interpret(self._context, [self.values[s.name] for s in op.inputs])
+            unsteady = op.arbitrates or any(s.name in self.unsteady for s in op.inputs)
+            for stream, tokens in zip(op.outputs, results, strict=True):
+                self.values[stream.name] = tokens.check()
+                if unsteady:
+                    self.unsteady.add(stream.name)
+                if len(tokens) > MOST:
+                    raise Unfit
+        self._seen = len(self.program.operators)
+
+    def pick(self, choose: Choices, fits: Callable[[Stream], bool] = lambda stream: True) -> Stream:
+        """A live stream; the youngest is the simplest choice."""
+        found = [stream for stream in reversed(self.live) if fits(stream)]
+        if not found:
+            raise Unfit
+        return choose.one_of(found)
+
+    def selectors(self, choose: Choices, stream: Stream, rank: int, bits: int, *, some: bool = False) -> Stream:
+        """A selector for each chunk of ``rank``; ``some``: at least one bit each."""
+        if stream.name in self.unsteady:
+            raise Unfit
+        tokens = self.values[stream.name]
+        ends = np.flatnonzero(tokens.stop >= rank)
+        # A chunk of elements is one, whatever it holds; of rank 0 only an element is one.
+        first = np.concatenate(([0], ends[:-1] + 1)) if len(ends) else ends
+        alone = tokens.empty[ends] & (first == ends)
+        outer = alone & (tokens.stop[ends] > rank) & bool(rank) | alone & (rank == 0)
+        stop, empty = tokens.stop[ends] - rank, outer
+        rows = [[choose.number(1) == 1 or (some and k == 0) for k in range(bits)] for _ in range(int((~empty).sum()))]
+        data = np.array(rows, dtype=bool).reshape(-1, bits)
+        shape = stream.shape[:stream.rank + 1 - rank]
+        return self.input(Selector(bits), shape, TokenStream(len(shape) - 1, stop, empty, data))
 
 
-def run(made: RandomProgram, hw: HardwareConfig, *, rtl: bool = False) -> Outcome:
-    """Run ``made`` through interpreter, lowering, unit graph and model, and with ``rtl`` on RTL."""
-    design = Design(made.program, hw, made.inputs)
-    try:
-        tensors = random_tensors(made.program, made.seed)
-        logical = design.interpret(tensors, lowered=False)
-        lowered = design.interpret(tensors)
-        prediction = predict(design.graph, design.hw)
-    except DeadlockError as error:
-        return Outcome(refused=f"deadlock: {error}")
-    except StepError as error:
-        return Outcome(refused=str(error))
-    wrong = [f"tensor '{name}': lowered program vs program" for name, values in logical.tensors.items()
-             if values.tobytes() != lowered.tensors[name].tobytes()]
-    costs = metrics(made.program).substitute(logical.symbols)
-    counts = {"symbolic": int(costs.offchip_bytes), "interpreter": logical.offchip_bytes,
-              "model": prediction.offchip_bytes}
-    if len(set(counts.values())) > 1:
-        wrong.append(f"off-chip bytes: {counts}")
-    int(costs.onchip_bytes), int(costs.flops)  # have a value
-    if rtl:
-        done = run_rtl(design, tensors)
-        wrong += check(design, done, lowered, logical).differences
-        if done.cycles != prediction.cycles:
-            wrong.append(f"cycles: RTL {done.cycles} vs model {prediction.cycles}")
-    return Outcome(wrong=wrong)
+def cook(recipe: Recipe, tile: int = 2) -> Cooked:
+    """The program of a recipe. What is left over is stored; steps that do not fit are left out."""
+    left_out: set[int] = set()
+    while True:
+        kitchen = Kitchen(tile)
+        with kitchen.program:
+            for i, (name, numbers) in enumerate((*recipe.sources, *recipe.steps)):
+                if i in left_out:
+                    continue
+                step = SOURCES[name] if i < len(recipe.sources) else STEPS[name]
+                before = len(kitchen.program.operators)
+                try:
+                    made = step(kitchen, Choices(numbers))
+                    kitchen.taste()
+                except (StepError, Unfit):
+                    left_out.add(i)
+                    if len(kitchen.program.operators) == before:
+                        continue
+                    break  # begin anew without this step
+                kitchen.live += made
+            else:
+                for stream in [s for s in kitchen.program.streams if not s.consumers and not s.optional]:
+                    _store(kitchen, stream)
+                return Cooked(recipe, kitchen.program, kitchen.inputs)
 
 
-# Sources and sinks
+# Sources
 
 
-def _input(rng: Random, inputs: dict[str, Any], i: int) -> Stream:
-    """A stream of scalars, its vectors between 0 and 3 long."""
-    dtype = rng.choice((u32, int32))
-    values = [[rng.randrange(100) for _ in range(rng.randint(0, 3))] for _ in range(rng.randint(1, 3))]
-    inputs[f"v{i}"] = values
-    return ops.input_stream(f"v{i}", scalar(dtype), (len(values), ragged(f"r{i}")))
+def _scalars(k: Kitchen, choose: Choices) -> list[Stream]:
+    """A stream of numbers of one to three dimensions, the inner ones ragged, some of them empty."""
+    rank, dtype = choose.number(2), choose.one_of((int32, u32))
+    limit = 4 if dtype == u32 else 100
+
+    def level(depth: int) -> list:
+        size = choose.number(3)
+        return [choose.number(limit - 1) if depth == 0 else level(depth - 1)
+                for _ in range(max(1, size) if 0 < depth < rank else size)]
+
+    values = level(rank)
+    name = k.name("r")
+    shape = (len(values), *(ragged(f"{name}_{i}") for i in range(rank)))
+    return [k.input(scalar(dtype), shape, TokenStream.from_nested(values, rank, scalar(dtype)))]
 
 
-def _load(rng: Random, p: Program, i: int, tile: int, live: list[Stream]) -> Stream:
-    """Tiles of one or two physical tiles a side, or one row or column of them, read in order or by a random view."""
-    rows, cols = (rng.choice((1, tile, 2 * tile)) for _ in range(2))
-    grid = rng.randint(1, 3), rng.randint(1, 3)
-    dtype = rng.choice((bf16, bf16, fp32, int8, int32, u32))
-    tensor = p.tensor(f"x{i}", (rows * grid[0], cols * grid[1]), dtype)
+def _load(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Tiles of one or two physical tiles a side, or one row or column of them, read in order or by a view."""
+    rows, cols = (choose.one_of((k.tile, 1, 2 * k.tile)) for _ in range(2))
+    grid = choose.number(3, 1), choose.number(2, 1)
+    dtype = choose.one_of((bf16, int32, fp32, int8, u32))
+    tensor = k.tensor((rows * grid[0], cols * grid[1]), dtype)
     view: dict[str, Any] = {}
-    if rng.random() < 0.5:
-        shape = [rng.randint(1, 3) for _ in range(rng.randint(1, 2))]
-        view = {"shape": shape, "stride": [rng.randint(0, (grid[0] * grid[1] - 1) // (2 * n)) for n in shape]}
-    ref = rng.choice(live) if live and rng.random() < 0.3 else None
-    return ops.linear_offchip_load(tensor, (rows, cols), ref=ref, **view)
+    if choose.yes():
+        shape = [choose.number(3, 1) for _ in range(choose.number(2, 1))]
+        view = {"shape": shape, "stride": [choose.number((grid[0] * grid[1] - 1) // (2 * n)) for n in shape]}
+    ref = k.pick(choose) if k.live and choose.yes(3) else None
+    return [ops.linear_offchip_load(tensor, (rows, cols), ref=ref, **view)]
 
 
-def _store(p: Program, i: int, stream: Stream) -> None:
-    """Stores tiles below one another; what was not stored stays zero."""
+def _gather(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Tiles at random addresses."""
+    rows, cols, count = choose.one_of((k.tile, 1)), choose.one_of((k.tile, 1, 2 * k.tile)), choose.number(4, 1)
+    tensor = k.tensor((rows * count, cols), choose.one_of((bf16, int32)))
+    values = [[choose.number(count - 1) for _ in range(choose.number(3))] for _ in range(choose.number(3))]
+    shape = (len(values), ragged(k.name("r")))
+    addresses = k.input(scalar(u32), shape, TokenStream.from_nested(values, 1, scalar(u32)))
+    return [ops.random_offchip_load(addresses, tensor, (rows, cols))]
+
+
+def _store(k: Kitchen, stream: Stream) -> None:
+    """Store what is left over; what was not stored stays zero."""
+    if isinstance(stream.type, Selector):
+        stream = ops.partition(stream, k.selectors(Choices((1,) * MOST), stream, 0, 1), rank=0, num_consumers=1)[0]
+    if isinstance(stream.type, BufferRef):
+        stream = ops.streamify(stream, repeat=1)
+    if stream.type == scalar(bool_):
+        stream = ops.map(fn.cast(dtype="int32"), stream)
+    k.taste()
     type_ = stream.type
     if not isinstance(type_, Tile):
         return
-    count = int(np.prod(stream.shape)) if all(map(is_static, stream.shape)) else 4 * MOST
-    ops.linear_offchip_store(stream, p.tensor(f"y{i}", (int(type_.rows) * max(1, count), int(type_.cols)), type_.dtype))
+    rows = int(type_.rows) if isinstance(type_.rows, int) else k.tile
+    count = int(np.prod(stream.shape)) if all(map(is_static, stream.shape)) else 3 * MOST
+    tensor = k.program.tensor(k.name("y"), (rows * max(1, count), int(type_.cols)), type_.dtype)
+    ops.linear_offchip_store(stream, tensor)
 
 
-# Operators: each gives the new streams, or raises a StepError
+# Steps: each gives the new live streams
 
 
-def _size(stream: Stream) -> int:
-    """Elements, a ragged dimension counting as 3."""
-    return int(np.prod([dim if isinstance(dim, int) else 3 for dim in stream.shape]))
+def _is_tile(stream: Stream) -> bool:
+    return isinstance(stream.type, Tile)
 
 
-def _unary(rng: Random, stream: Stream, live: list[Stream]) -> list[Stream]:
-    function = rng.choice((fn.silu, fn.exp, fn.row_sum, fn.row_max, lambda: fn.scale(constant=2),
-                           lambda: fn.cast(dtype=rng.choice(("bf16", "fp32", "int32", "int8", "u32")))))
-    return [ops.map(function(), stream)]
+def _is_float(stream: Stream) -> bool:
+    return isinstance(stream.type, Tile) and stream.type.dtype.is_float
 
 
-def _binary(rng: Random, stream: Stream, live: list[Stream]) -> list[Stream]:
-    function = rng.choice((fn.add, fn.sub, fn.mul, fn.div, fn.max, fn.matmul, lambda: fn.matmul(transpose_b=True)))
-    return [ops.map(function(), stream, rng.choice([stream, *live]))]
+def _is_number(stream: Stream) -> bool:
+    return stream.type == scalar(u32)
 
 
-def _accum(rng: Random, stream: Stream, live: list[Stream]) -> list[Stream]:
-    function = rng.choice((fn.add, fn.max, fn.row_max, fn.mul))
-    result = ops.accum(function(), stream, rank=rng.randint(1, max(1, stream.rank)))
+def _unary(k: Kitchen, choose: Choices) -> list[Stream]:
+    function = choose.one_of((lambda: fn.scale(constant=2), fn.exp, fn.silu, fn.gelu, fn.sigmoid, fn.rsqrt))
+    return [ops.map(function(), k.pick(choose, _is_float))]
+
+
+def _reduce(k: Kitchen, choose: Choices) -> list[Stream]:
+    return [ops.map(choose.one_of((fn.row_sum, fn.row_max))(), k.pick(choose, _is_tile))]
+
+
+def _cast(k: Kitchen, choose: Choices) -> list[Stream]:
+    dtype = choose.one_of(("fp32", "bf16", "int32", "int8", "u32"))
+    return [ops.map(fn.cast(dtype=dtype), k.pick(choose, _is_tile))]
+
+
+def _binary(k: Kitchen, choose: Choices) -> list[Stream]:
+    function = choose.one_of((fn.add, fn.sub, fn.mul, fn.max, fn.div))
+    stream = k.pick(choose, _is_tile)
+    other = k.pick(choose, lambda s: _is_tile(s) and s.rank == stream.rank)
+    return [ops.map(function(), stream, other)]
+
+
+def _matmul(k: Kitchen, choose: Choices) -> list[Stream]:
+    function = choose.one_of((fn.matmul(), fn.matmul(transpose_b=True)))
+    stream = k.pick(choose, lambda s: _is_tile(s) and s.type != scalar(s.type.dtype))
+    other = k.pick(choose, lambda s: _is_tile(s) and s.rank == stream.rank)
+    if stream.rank and choose.yes():
+        return [_folded(ops.accum(function, stream, other, rank=choose.number(stream.rank, 1)))]
+    return [ops.map(function, stream, other)]
+
+
+def _folded(result: Stream) -> Stream:
     # An empty vector between is an element of the result: a dimension of its own.
-    return [result.assume([d if isinstance(d, int) else ragged(f"q_{result.name}_{k}") for k, d in
-                           enumerate(result.shape)])]
+    return result.assume([d if isinstance(d, int) else ragged(f"q_{result.name}_{i}")
+                          for i, d in enumerate(result.shape)])
 
 
-def _scan(rng: Random, stream: Stream, live: list[Stream]) -> list[Stream]:
-    return [ops.scan(rng.choice((fn.add, fn.max))(), stream, rank=rng.randint(1, max(1, stream.rank)))]
+def _accum(k: Kitchen, choose: Choices) -> list[Stream]:
+    stream = k.pick(choose, lambda s: _is_tile(s) and s.rank > 0)
+    function = choose.one_of((fn.add, fn.max, fn.mul, fn.row_max, fn.row_sum))
+    return [_folded(ops.accum(function(), stream, rank=choose.number(stream.rank, 1)))]
 
 
-def _flatten(rng: Random, stream: Stream, live: list[Stream]) -> list[Stream]:
-    lo = rng.randint(0, max(0, stream.rank - 1))
-    return [ops.flatten(stream, lo, rng.randint(lo, stream.rank))]
+def _scan(k: Kitchen, choose: Choices) -> list[Stream]:
+    stream = k.pick(choose, lambda s: _is_tile(s) and s.rank > 0)
+    return [ops.scan(choose.one_of((fn.add, fn.max))(), stream, rank=choose.number(stream.rank, 1))]
 
 
-def _reshape(rng: Random, stream: Stream, live: list[Stream]) -> list[Stream]:
-    data, _ = ops.reshape(stream, rng.randint(1, 3), dim=rng.choice((0, 0, 1)), pad=rng.choice((1, None)))
+def _flatten(k: Kitchen, choose: Choices) -> list[Stream]:
+    stream = k.pick(choose, lambda s: s.rank > 0)
+    low = choose.number(stream.rank - 1)
+    return [ops.flatten(stream, low, choose.number(stream.rank, low + 1))]
+
+
+def _reshape(k: Kitchen, choose: Choices) -> list[Stream]:
+    stream = k.pick(choose, _is_tile)
+    data, flags = ops.reshape(stream, choose.number(3, 1), dim=choose.one_of((0, 0, 1)),
+                              pad=choose.one_of((1, None)))
+    return [data, flags] if choose.yes(3) else [data]
+
+
+def _promote(k: Kitchen, choose: Choices) -> list[Stream]:
+    return [ops.promote(k.pick(choose))]
+
+
+def _repeat(k: Kitchen, choose: Choices) -> list[Stream]:
+    return [ops.repeat(k.pick(choose), choose.number(3, 1))]
+
+
+def _expand(k: Kitchen, choose: Choices) -> list[Stream]:
+    stream = k.pick(choose, lambda s: _is_tile(s) and s.rank > 0)
+    one = ops.repeat(_folded(ops.accum(fn.max(), stream, rank=1)), 1)
+    return [ops.expand(one.assume((*stream.shape[:-1], 1)), stream, rank=1)]
+
+
+def _zip(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Pairs, routed by an all-ones selector: a tuple has no other use in hardware than to travel."""
+    stream = k.pick(choose, _is_tile)
+    other = k.pick(choose, lambda s: _is_tile(s) and s.rank == stream.rank)
+    return [ops.repeat(ops.zip(stream, other), choose.number(2, 1))]
+
+
+def _buffered(k: Kitchen, choose: Choices) -> list[Stream]:
+    stream = k.pick(choose, _is_tile)
+    stream = ops.promote(stream) if stream.rank < 1 else stream
+    return [ops.streamify(ops.bufferize(stream, rank=choose.number(stream.rank, 1)), repeat=choose.number(3, 1))]
+
+
+def _by_reference(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Passes over buffers for each element of another stream, or of one with a number of passes for each."""
+    stream = k.pick(choose, lambda s: _is_tile(s) and s.rank > 0)
+    buffers = ops.bufferize(stream, rank=choose.number(stream.rank, 1))
+    k.taste()
+    tokens = k.values[buffers.name]
+    if buffers.name in k.unsteady or choose.yes():
+        return [ops.streamify(buffers, ops.repeat(_ones(k, buffers), choose.number(3, 1)))]
+    stop: list[int] = []
+    empty: list[bool] = []
+    for own, bare in zip(tokens.stop.tolist(), tokens.empty.tolist(), strict=True):
+        count = 0 if bare else choose.number(3)
+        stop += [0] * max(0, count - 1) + [own + 1]
+        empty += [False] * count if count else [True]
+    data = np.ones((len(stop) - sum(empty), 1, 1), dtype=np.uint32)
+    ref = k.input(scalar(u32), (*buffers.shape, ragged(k.name("r"))),
+                  TokenStream(buffers.rank + 1, stop, empty, data))
+    return [ops.streamify(buffers, ref)]
+
+
+def _ones(k: Kitchen, stream: Stream) -> Stream:
+    """A stream of ones of the structure of ``stream``."""
+    if stream.name in k.unsteady:
+        raise Unfit
+    tokens = k.values[stream.name]
+    data = np.ones((tokens.elements, 1, 1), dtype=np.uint32)
+    return k.input(scalar(u32), stream.shape, TokenStream(tokens.rank, tokens.stop, tokens.empty, data))
+
+
+def _count(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Numbers become counters, ranges or grids of addresses."""
+    stream = k.pick(choose, _is_number)
+    function = choose.one_of((fn.counter(), fn.affine_addresses((2,), (1,)), fn.affine_addresses((1, 2), (0, 3))))
+    return [ops.flat_map(function, stream)]
+
+
+def _partition(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Chunks to two or three streams."""
+    stream = k.pick(choose)
+    rank, bits = choose.number(stream.rank), choose.number(3, 2)
+    return list(ops.partition(stream, k.selectors(choose, stream, rank, bits), rank=rank))
+
+
+def _there_and_back(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Chunks to two or three streams, something done to one of them, and back by the same selectors."""
+    stream = k.pick(choose, _is_tile)
+    rank, bits = choose.number(stream.rank), choose.number(3, 2)
+    selector = k.selectors(choose, stream, rank, bits, some=rank > 0)
+    parts = list(ops.partition(stream, selector, rank=rank))
+    for i in range(bits):
+        if choose.yes():
+            parts[i] = ops.map(fn.max(), parts[i], parts[i])
+    return [ops.reassemble(parts, selector, rank=rank)]
+
+
+def _merge(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Two streams in order of arrival; parted again by the merge's selectors, or not."""
+    stream = k.pick(choose, _is_tile)
+    other = k.pick(choose, lambda s: s.type == stream.type and s.rank == stream.rank)
+    if other is stream:
+        other = ops.map(fn.max(), stream, stream)
+    data, sources = ops.eager_merge([stream, other])
+    if choose.yes():
+        return [data, *ops.partition(data, sources, rank=data.rank)]
     return [data]
 
 
-def _promote(rng: Random, stream: Stream, live: list[Stream]) -> list[Stream]:
-    return [ops.promote(stream)]
+def _merge_parts(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Chunks to two streams and together again as they come."""
+    stream = k.pick(choose, _is_tile)
+    rank = choose.number(stream.rank)
+    parts = ops.partition(stream, k.selectors(choose, stream, rank, 2), rank=rank)
+    if not all(map(is_static, stream.shape[stream.rank + 1 - rank:])):
+        raise Unfit
+    data, _ = ops.eager_merge(list(parts))
+    return [data]
 
 
-def _repeat(rng: Random, stream: Stream, live: list[Stream]) -> list[Stream]:
-    return [ops.repeat(stream, rng.randint(1, 3))] if 3 * _size(stream) <= MOST else []
+def _loaded(k: Kitchen, choose: Choices) -> list[Stream]:
+    return _load(k, choose)
 
 
-def _expand(rng: Random, stream: Stream, live: list[Stream]) -> list[Stream]:
-    folded = ops.accum(fn.max(), stream, rank=1)
-    one = ops.repeat(folded, 1)
-    return [ops.expand(one, stream, rank=1)]
+def _packed(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Rows packed into tiles, maybe unpacked again."""
+    stream = k.pick(choose, lambda s: _is_tile(s) and s.type.rows == 1 and s.rank > 0)
+    packed = ops.pack_rows(stream, k.tile)
+    return [ops.unpack_rows(packed)] if choose.yes() else [packed]
 
 
-def _buffered(rng: Random, stream: Stream, live: list[Stream]) -> list[Stream]:
-    if 3 * _size(stream) > MOST:
-        return []
-    stream = ops.promote(stream) if stream.rank < 1 else stream
-    return [ops.streamify(ops.bufferize(stream, rank=rng.randint(1, stream.rank)), repeat=rng.randint(1, 3))]
+SOURCES: dict[str, Callable[[Kitchen, Choices], list[Stream]]] = {
+    "scalars": _scalars, "load": _load, "gather": _gather}
+_ALL: dict[str, tuple[Callable[[Kitchen, Choices], list[Stream]], str]] = {
+    "unary": (_unary, "map"), "binary": (_binary, "map"), "reduce": (_reduce, "map"), "cast": (_cast, "map"),
+    "matmul": (_matmul, "map"), "accum": (_accum, "accum"), "scan": (_scan, "scan"), "flatten": (_flatten, "flatten"),
+    "reshape": (_reshape, "reshape"), "promote": (_promote, "promote"), "repeat": (_repeat, "repeat"),
+    "expand": (_expand, "expand"), "buffered": (_buffered, "streamify"), "by_reference": (_by_reference, "streamify"),
+    "partition": (_partition, "partition"), "there_and_back": (_there_and_back, "reassemble"),
+    "merge": (_merge, "eager_merge"), "merge_parts": (_merge_parts, "eager_merge"), "loaded": (_loaded, "map"),
+    "count": (_count, "flat_map"), "packed": (_packed, "pack_rows"),
+}
+STEPS = {name: step for name, (step, kind) in _ALL.items() if kind in MAPPERS}
+"""Steps by name, of the operators that hardware has."""
+if "random_offchip_load" not in MAPPERS:
+    del SOURCES["gather"]
 
 
-_STEPS = (_unary, _unary, _binary, _binary, _accum, _scan, _flatten, _reshape, _promote, _repeat, _expand, _buffered)
+def recipes(most_steps: int = 7) -> st.SearchStrategy[Recipe]:
+    """Random recipes, for hypothesis."""
+    def some(names: Sequence[str], least: int, most: int) -> st.SearchStrategy:
+        step = st.tuples(st.sampled_from(sorted(names)), st.lists(st.integers(0, 11), max_size=16).map(tuple))
+        return st.lists(step, min_size=least, max_size=most).map(tuple)
+    return st.builds(Recipe, some(list(SOURCES), 1, 3), some(list(STEPS), 2, most_steps))
+
+
+# Running
+
+
+def run(made: Cooked, hw: HardwareConfig, *, simulators: Sequence[str] = ()) -> Outcome:
+    """Run ``made`` through interpreter, lowering, unit graph and model, and on RTL on each of ``simulators``."""
+    design = Design(made.program, hw, made.inputs)
+    tensors = random_tensors(made.program)
+    try:
+        logical = design.interpret(tensors, lowered=False)
+        graph = design.graph
+    except StepError as error:
+        return Outcome(refused=f"{type(error).__name__}: {error}")
+    try:
+        prediction = predict(graph, design.hw, trace=True)
+    except DeadlockError as error:
+        return Outcome(f"DeadlockError: {error}", _same_deadlock(design, tensors, str(error), simulators),
+                       rtl=bool(simulators))
+    grants = prediction.arbitration
+    if design.arbitrates:
+        logical = design.interpret(tensors, lowered=False, arbitration=grants)
+    lowered = design.interpret(tensors, arbitration=grants)
+    wrong = [*_lowering(design, logical, lowered), *_traffic(made.program, logical, lowered, prediction),
+             *_model(design, lowered, prediction)]
+    for simulator in simulators:
+        wrong += [f"{simulator}: {text}" for text in _rtl(design, tensors, lowered, logical, prediction, simulator)]
+    return Outcome("", wrong, sum(map(len, grants.values())), bool(simulators))
+
+
+def _lowering(design: Design, logical: Result, lowered: Result) -> list[str]:
+    """Every tensor, and every logical stream as its physical ones give it."""
+    wrong = [f"tensor '{name}': lowered program vs program" for name, values in logical.tensors.items()
+             if values.tobytes() != lowered.tensors[name].tobytes()]
+    views = design.lowered.logical_streams(lowered.streams)
+    for stream in design.program.streams:
+        wrong += [f"stream '{stream.name}': lowered {view} vs {logical.streams[stream.name]}"
+                  for view in views.get(stream.name, []) if view != logical.streams[stream.name]]
+    return wrong
+
+
+def _traffic(program: Program, logical: Result, lowered: Result, prediction: Prediction) -> list[str]:
+    costs = metrics(program).substitute(logical.symbols)
+    counts = {"symbolic": int(costs.offchip_bytes), "interpreter": logical.offchip_bytes,
+              "lowered": lowered.offchip_bytes, "model": prediction.offchip_bytes}
+    int(costs.onchip_bytes), int(costs.flops)  # have a value
+    return [f"off-chip bytes: {counts}"] if len(set(counts.values())) > 1 else []
+
+
+def _model(design: Design, lowered: Result, prediction: Prediction) -> list[str]:
+    """The model's tokens on every link."""
+    trace = prediction.outcome.trace
+    for link in design.graph.links:
+        tokens = lowered.streams[link.stream]
+        found = (trace[trace[:, 1] == link.index, 2] & 63).tolist()
+        wanted = [*(tokens.stop.astype(int) | tokens.empty.astype(int) << 4).tolist(), 3 << 4]
+        if found != wanted:
+            return [f"link '{link.name}': model {found} vs {wanted}"]
+    return []
+
+
+def _rtl(design: Design, tensors: dict[str, np.ndarray], lowered: Result, logical: Result, prediction: Prediction,
+         simulator: str) -> list[str]:
+    """Values, tokens, traffic, grants, and the cycle of every beat."""
+    options: dict[str, Any] = {}
+    if simulator == "icarus":
+        options["payloads"] = [f"{link.name}_link" for link in design.graph.links]
+    run = run_rtl(design, tensors, build_rtl(design, simulator), simulator=simulator, **options)
+    wrong = []
+    if run.arbitration != prediction.arbitration:
+        wrong.append(f"grants: RTL {run.arbitration} vs model {prediction.arbitration}")
+    else:
+        wrong += check(design, run, lowered, logical).differences
+    if run.cycles != prediction.cycles:
+        wrong.append(f"cycles: RTL {run.cycles} vs model {prediction.cycles}")
+    parted = explain(design, run, prediction, tensors, simulator=simulator)
+    return wrong + ([parted.text] if parted.divergences else [])
+
+
+def _same_deadlock(design: Design, tensors: dict[str, np.ndarray], said: str, simulators: Sequence[str]) -> list[str]:
+    """RTL hangs where the model does, and says the same."""
+    wrong = []
+    for simulator in simulators:
+        try:
+            run_rtl(design, tensors, build_rtl(design, simulator), simulator=simulator)
+            wrong.append(f"{simulator} ran, the model says {said}")
+        except DeadlockError as error:
+            if str(error) != said:
+                wrong.append(f"{simulator} says {error}\nthe model says {said}")
+    return wrong
+
+

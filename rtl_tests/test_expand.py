@@ -78,6 +78,8 @@ def trials() -> tuple[Trial, ...]:
     made += [
         _misaligned("value ends early", "1 S1 D", "4 5 S1 6 S1 D", 1, "1 1 S1"),
         _misaligned("reference ends early", "1 S1 2 S1 D", "4 5 S1 D", 1, "1 1 S1"),
+        _misaligned("reference ends at an element", "1 2 D", "4 D", 0, "1"),
+        _misaligned("value ends before a bare stop", "1 S2 D", "4 S2 S1 5 S2 D", 2, "1 S2"),
         _misaligned("stops differ", "1 S1 2 S2 D", "4 S1 5 6 S1 7 S2 D", 1, "1 S1 2"),
         _misaligned("no element for an element", "1 S2 S2 D", "4 S2 5 S2 D", 1, "1 S2"),
         _misaligned("an element for no element", "1 S1 2 S1 D", "4 S1 S1 D", 0, "1 S1"),

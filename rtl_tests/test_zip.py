@@ -27,8 +27,8 @@ from step_lang.types import Tile, Tuple, int8, scalar, u32
 from step_lang.worked_examples import WorkedExample
 
 TILE, SCALAR = Tile(2, 2, int8), scalar(u32)
-TYPES = (TILE, SCALAR, TILE)
-UNIT = Zip([LAYOUT, BeatLayout(32), LAYOUT])
+TYPES = (SCALAR, TILE, TILE)
+UNIT = Zip([BeatLayout(32), LAYOUT, LAYOUT])
 BINS = [
     "empty stream", "single element stream", "bare stop", "starts with bare stop", "bare stop after bare stop",
     "back to back streams", "in0 blocked", "in1 blocked", "in2 blocked", "out0 blocked", "out0 starved",
@@ -60,7 +60,7 @@ def _trial(name, skeleton, rank, rng, directed=False) -> Trial:
         x, y, z = (from_beats(run, type_, rank) for run, type_ in zip(runs, TYPES))
         [pair] = operator.interpret(context, [x, y])
         [outer] = operator.interpret(context, [pair, z])
-        expected += to_beats(outer, Tuple((Tuple((TILE, SCALAR)), TILE)))
+        expected += to_beats(outer, Tuple((Tuple((SCALAR, TILE)), TILE)))
     return Trial(name, {f"in{k}": stream for k, stream in enumerate(members)}, {"out0": expected}, directed=directed)
 
 
@@ -82,11 +82,11 @@ def trials() -> tuple[Trial, ...]:
         runs = [beat for _ in range(rng.randint(1, 3)) for beat in random_stream(rng, rank, Beat, 3)]
         made.append(_trial(f"random {i}", runs, rank, rng))
     made += [
-        _wrong("stops differ", [("1 2 S1 D", 2), ("1 2 S1 D", 1), ("1 2 S2 D", 2)], "1"),
-        _wrong("one is bare", [("1 S1 2 S1 D", 2), ("1 S1 S1 D", 1), ("1 S1 2 S1 D", 2)], "1 S1"),
-        _wrong("one ends early", [("1 2 D", 2), ("1 D", 1), ("1 2 D", 2)], "1"),
-        _wrong("first ends early", [("1 D", 2), ("1 2 D", 1), ("1 2 D", 2)], "1"),
-        _wrong("rows differ", [("1 2 D", 2), ("1 2 D", 1), ("1 2 D", 1)], "", ErrorCode.SHAPE),
+        _wrong("stops differ", [("1 2 S1 D", 1), ("1 2 S1 D", 2), ("1 2 S2 D", 2)], "1"),
+        _wrong("one is bare", [("1 S1 2 S1 D", 1), ("1 S1 S1 D", 2), ("1 S1 2 S1 D", 2)], "1 S1"),
+        _wrong("one ends early", [("1 2 D", 1), ("1 D", 2), ("1 2 D", 2)], "1"),
+        _wrong("first ends early", [("1 D", 1), ("1 2 D", 2), ("1 2 D", 2)], "1"),
+        _wrong("rows differ", [("1 2 D", 1), ("1 2 D", 2), ("1 2 D", 1)], "", ErrorCode.SHAPE),
     ]
     return tuple(made)
 

@@ -1,5 +1,7 @@
 """One memory channel: request queues of all ports, a rotating arbiter, and the timing model."""
 
+import hashlib
+
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -21,6 +23,9 @@ _TIMINGS = {"simple": SimpleTiming, "banked": BankedTiming}
 
 COUNTER_WIDTH = 48
 """Bits of traffic and cycle counters."""
+
+MOST_TOLD = 120
+"""Characters that the ports may take in a module's name, which is a file's too (of at most 255 bytes)."""
 
 
 class Channel(wiring.Component):
@@ -103,10 +108,14 @@ class Channel(wiring.Component):
 
     @property
     def module_name(self) -> str:
-        """Depends on the parameters only."""
+        """Depends on the parameters only. It names a file too, so many ports are told by their number and a digest."""
         reads = "".join(f"_r{p.elements.element_bytes}w{p.window}" for p in self.reads)
         writes = "".join(f"_w{p.elements.element_bytes}" for p in self.writes)
-        return f"hbm_channel_{self.memory.key}_a{self.line_width}{reads}{writes}"
+        ports = reads + writes
+        if len(ports) > MOST_TOLD:
+            digest = hashlib.sha256(ports.encode()).hexdigest()[:16]
+            ports = f"_r{len(self.reads)}_w{len(self.writes)}_{digest}"
+        return f"hbm_channel_{self.memory.key}_a{self.line_width}{ports}"
 
     def module(self) -> str:
         """Verilog text."""

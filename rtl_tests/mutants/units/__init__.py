@@ -1,0 +1,1 @@
+"""The faults of each unit, one module a unit: ``UNIT``."""

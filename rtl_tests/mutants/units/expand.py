@@ -1,0 +1,42 @@
+"""Faults of expand."""
+
+from ..fault import seeded
+
+__all__ = ["UNIT"]
+
+UNIT = seeded(
+    "expand",
+    ["rtl_tests/test_expand.py"],
+    units_expand=[
+        (
+            "off by one: the value stays a vector too long",
+            "pops.eq(r.done | (r.stop >= b))",
+            "pops.eq(r.done | (r.stop > b))",
+        ),
+        ("done of the values stays", "pops.eq(r.done | (r.stop >= b))", "pops.eq(r.stop >= b)"),
+        ("stops are not compared", " | (pops & (v.stop != r.stop))", ""),
+        ("a missing value is not seen", " | (v.empty & ~r.empty)", ""),
+        ("done is not compared", "(v.done != r.done) | ", ""),
+        (
+            "missed back-pressure: the reference leaves untaken",
+            "ref.ready.eq(o.valid & o.ready)",
+            "ref.ready.eq(o.valid)",
+        ),
+        (
+            "missed back-pressure: the value leaves untaken",
+            "value.ready.eq(o.valid & o.ready & pops)",
+            "value.ready.eq(o.valid & pops)",
+        ),
+        (
+            "the value leaves with every reference element",
+            "value.ready.eq(o.valid & o.ready & pops)",
+            "value.ready.eq(o.valid & o.ready)",
+        ),
+        ("the value's stop instead of the reference's", "o.payload.stop.eq(r.stop)", "o.payload.stop.eq(v.stop)"),
+        ("a bare stop with data", "with m.If(~r.empty):", "with m.If(~r.done):"),
+        ("valid rows lost", "o.payload.rows.eq(v.rows)", "o.payload.rows.eq(1)"),
+        ("does not wait for a value", "present.eq(value.valid & ref.valid)", "present.eq(ref.valid)"),
+        ("bare stop not marked", "o.payload.empty.eq(r.empty)", "o.payload.empty.eq(r.done)"),
+        ("goes on after an error", "o.valid.eq(present & ~differ)", "o.valid.eq(present)"),
+    ],
+)

@@ -1,0 +1,47 @@
+"""Faults of partition."""
+
+from ..fault import seeded
+
+__all__ = ["UNIT"]
+
+UNIT = seeded(
+    "partition",
+    ["rtl_tests/test_partition.py"],
+    units_partition=[
+        (
+            "off by one: a chunk ends a level later",
+            "ends.eq(~d.done & (d.stop >= rank))",
+            "ends.eq(~d.done & (d.stop > rank))",
+        ),
+        ("done inside a chunk is not seen", "unfinished.eq(d.done & begun)", "unfinished.eq(0)"),
+        (
+            "a bit beyond the outputs is not seen",
+            "beyond.eq(~s.empty & s.data[self.n:].any() if self.bits > self.n else 0)",
+            "beyond.eq(0)",
+        ),
+        ("stops are not compared", "(ends & (d.stop != s.stop + rank))", "(ends & 0)"),
+        ("done is not compared", "differ.eq((d.done != s.done) | ~d.done & (", "differ.eq(~d.done & ("),
+        (
+            "the beat leaves with the quickest output",
+            "goes.eq(good & (taken | takes | ~to).all())",
+            "goes.eq(good & ((taken | takes).any() | (to == 0)))",
+        ),
+        ("missed back-pressure", "goes.eq(good & (taken | takes | ~to).all())", "goes.eq(good)"),
+        ("the selector leaves with every beat", "selector.ready.eq(goes & (ends | d.done))", "selector.ready.eq(goes)"),
+        ("a beat is given again to who has it", "o.valid.eq(good & to[k] & ~taken[k])", "o.valid.eq(good & to[k])"),
+        ("stop above the chunk not lowered", "o.payload.stop.eq(Mux(ends, rank, d.stop))", "o.payload.stop.eq(d.stop)"),
+        ("who has taken is kept for the next beat", "taken.eq(Mux(goes, 0, taken | takes))", "taken.eq(taken | takes)"),
+        ("one output gets no done", "Mux(d.done, (1 << self.n) - 1,", "Mux(d.done, (1 << self.n) - 2,"),
+        (
+            "swapped outputs",
+            "o.valid.eq(good & to[k] & ~taken[k])",
+            "o.valid.eq(good & to[self.n - 1 - k] & ~taken[k])",
+        ),
+        ("a chunk of several beats is taken for complete", "begun.eq(~ends & ~d.done)", "begun.eq(0)"),
+        (
+            "a copy goes to one output only",
+            "Mux(s.empty, 0, s.data[:self.n])",
+            "Mux(s.empty, 0, s.data[:self.n] & -s.data[:self.n])",
+        ),
+    ],
+)

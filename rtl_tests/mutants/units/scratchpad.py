@@ -1,0 +1,52 @@
+"""Faults of scratchpad."""
+
+from ..fault import seeded
+
+__all__ = ["UNIT"]
+
+UNIT = seeded(
+    "scratchpad",
+    ["rtl_tests/test_scratchpad.py", "rtl_tests/test_streamify.py"],
+    units_scratchpad=[
+        (
+            "pages land in another buffer's table",
+            "table_write.addr.eq(Cat(w.number, ",
+            "table_write.addr.eq(Cat(w.number + 1, ",
+        ),
+        ("off by one: a buffer keeps its last page", ">= length[now])", "> length[now])"),
+        ("an empty buffer gives back a page", "give.eq(dead.any() & has_page)", "give.eq(dead.any())"),
+        ("pages are never used again", "reuse.eq(level != 0)", "reuse.eq(0)"),
+        (
+            "missed back-pressure: a page where none is free",
+            "w.page_free.eq(reuse | (fresh != shape.pages))",
+            "w.page_free.eq(1)",
+        ),
+        ("free pages are counted wrongly", "level.eq(level + give - (w.take & reuse))", "level.eq(level + give)"),
+        ("the same fresh page twice", "m.d.sync += fresh.eq(fresh + 1)", "m.d.sync += fresh.eq(fresh)"),
+        (
+            "the most pages are not noted",
+            "m.d.sync += self.peak.eq(self.peak + 1)",
+            "m.d.sync += self.peak.eq(self.peak)",
+        ),
+        (
+            "pages in use are not counted down",
+            "self.used.eq(self.used + w.take - give)",
+            "self.used.eq(self.used + w.take)",
+        ),
+        (
+            "swapped grant: who was served is first again",
+            "k = (last + 1 + distance) % self.readers",
+            "k = (last + distance) % self.readers",
+        ),
+        ("a reader that waits loses its frame", "p.frame.eq(Mux(fresh, read.data, kept))", "p.frame.eq(read.data)"),
+        ("grants without turn", "p.grant.eq(p.request)]", "p.grant.eq(1)]"),
+        (
+            "no wrap where pages are no power of two",
+            "Mux(pointer == self.shape.pages - 1, 0, pointer + 1)",
+            "pointer + 1",
+        ),
+        ("a buffer begins at the page where the last ended", "walking.eq(0), walk_page.eq(0),", "walking.eq(0),"),
+        ("the same free page twice", "m.d.sync += head.eq(self._next(head))", "m.d.sync += head.eq(head)"),
+        ("a reader sees another page", "entry.addr.eq(Cat(number, ", "entry.addr.eq(Cat(number ^ 1, "),
+    ],
+)

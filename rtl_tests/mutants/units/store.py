@@ -1,0 +1,59 @@
+"""Faults of store."""
+
+from ..fault import seeded
+
+__all__ = ["UNIT"]
+
+UNIT = seeded(
+    "store",
+    ["rtl_tests/test_hbm_views.py", "rtl_tests/test_random_load.py"],
+    units_store=[
+        (
+            "an element too many wraps",
+            "overflow.eq(full | counter.barren | counter.hollow)",
+            "overflow.eq(counter.barren | counter.hollow)",
+        ),
+        (
+            "a view without positions takes an element",
+            "overflow.eq(full | counter.barren | counter.hollow)",
+            "overflow.eq(full)",
+        ),
+        ("off by one: one position beyond is no error", "(index >= self.cfg.limit)", "(index > self.cfg.limit)"),
+        ("a base within a line is no error", " | self.cfg.base[:line_bits].any()", ""),
+        (
+            "channels that have their burst are left out of the next",
+            "taken.eq(Mux(accept, 0, taken | took))",
+            "taken.eq(taken | took)",
+        ),
+        ("a burst is written twice", "~outside & targets[c] & ~taken[c])", "~outside & targets[c])"),
+        (
+            "missed back-pressure: bursts are lost",
+            "~outside & (taken | took | ~targets).all())",
+            "~outside & ((taken | took) & targets).any())",
+        ),
+        ("finished before memory has all", "self.finished.eq(ended & self.mem.idle)", "self.finished.eq(ended)"),
+        (
+            "every element at a burst's start",
+            "req.payload.position.eq(index[:share_bits])",
+            "req.payload.position.eq(0)",
+        ),
+        (
+            "every channel gets the first burst",
+            "data.word_select(q * span + c % span, width)",
+            "data.word_select(q * span, width)",
+        ),
+        ("one group of channels for all", "self.memory.channels) << (group * span))", "self.memory.channels))"),
+        ("missed back-pressure: positions are skipped", "counter.step.eq(accept)", "counter.step.eq(element)"),
+        ("full before the last element is written", "with m.If(accept & counter.last):", "with m.If(counter.last):"),
+        (
+            "bursts of an element overlap the next",
+            "(index >> (group_bits + share_bits)) * bursts)",
+            "(index >> (group_bits + share_bits)))",
+        ),
+        (
+            "bare stops are written",
+            "element.eq(i.valid & ~i.payload.empty & (error == 0))",
+            "element.eq(i.valid & ~i.payload.done & (error == 0))",
+        ),
+    ],
+)

@@ -1,0 +1,52 @@
+"""Faults of streamify."""
+
+from ..fault import seeded
+
+__all__ = ["UNIT"]
+
+UNIT = seeded(
+    "streamify",
+    ["rtl_tests/test_streamify.py"],
+    units_streamify=[
+        ("off by one: a pass too many", "(passes + 1 >= cfg.repeat)", "(passes >= cfg.repeat)"),
+        ("dropped stop: the reference's", "Mux(last_pass, buffer.stop + cfg.c, 0)", "Mux(last_pass, cfg.c, 0)"),
+        ("off by one: a use ends a level later", "ends_use.eq(ref.stop >= cfg.c)", "ends_use.eq(ref.stop > cfg.c)"),
+        (
+            "stops of buffers and reference are not compared",
+            "(~ref.done & ends_use & (buffer.stop != ref.stop - cfg.c))",
+            "(ref.done & 0)",
+        ),
+        ("buffers are never freed", "p.release.eq(head.ready & ~buffer.empty)", "p.release.eq(0)"),
+        ("off by one: an element too many", "stepped[k] >= p.length", "stepped[k] > p.length"),
+        ("missed back-pressure", "(~full | o.ready)),\n            p.ref", "1),\n            p.ref"),
+        (
+            "the pass has no stop of its own",
+            "pass_stop.eq(Mux(done, 0, stop + cfg.n))",
+            "pass_stop.eq(Mux(done, 0, stop))",
+        ),
+        (
+            "the stored stop at a pass's end",
+            "stored_stop.eq(~cfg.affine & ~last)",
+            "stored_stop.eq(~cfg.affine & reads)",
+        ),
+        ("does not wait for its turn", "fire.eq(wants & (~reads | p.grant))", "fire.eq(wants)"),
+        ("passes go on in the next buffer", "passes.eq(Mux(ends_use, 0, passes + 1))", "passes.eq(passes + 1)"),
+        ("a view may leave its buffer", "out_of_range = reads & (index >= p.length)", "out_of_range = reads & 0"),
+        (
+            "the reference leaves with a pass's first element",
+            "self.in1.ready.eq(fire & last)",
+            "self.in1.ready.eq(fire)",
+        ),
+        (
+            "inner loops do not begin again",
+            "[start[j].eq(stepped[k]) for j in range(k + 1)]",
+            "[start[k].eq(stepped[k])]",
+        ),
+        (
+            "a buffer is freed with every pass",
+            "head.ready.eq(fire & last & (ends_use | done))",
+            "head.ready.eq(fire & last)",
+        ),
+        ("an empty buffer is read", "hollow = p.length == 0", "hollow = p.length == 1"),
+    ],
+)

@@ -16,7 +16,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from examples.data import random_tensor, random_tensors
-from rtl_tests.cosim import build_rtl, check, run_rtl
+from rtl_tests.cosim import RtlRun, build_rtl, check, run_rtl
 from rtl_tests.explain import explain
 from sim.prediction import Prediction, predict
 from step_hw.design import Design
@@ -145,6 +145,8 @@ class Kitchen:
     def taste(self) -> None:
         """Interpret what is new. Raises a StepError, or `Unfit` for streams that grow too long."""
         for op in self.program.operators[self._seen:]:
+            if op.tensors_written and not op.outputs:
+                continue
             results = op.interpret(self._context, [self.values[s.name] for s in op.inputs])
             unsteady = op.arbitrates or any(s.name in self.unsteady for s in op.inputs)
             for stream, tokens in zip(op.outputs, results, strict=True):
@@ -273,6 +275,10 @@ def _is_tile(stream: Stream) -> bool:
     return isinstance(stream.type, Tile)
 
 
+def _is_scalar(stream: Stream) -> bool:
+    return isinstance(stream.type, Tile) and stream.type == scalar(stream.type.dtype)
+
+
 def _is_float(stream: Stream) -> bool:
     return isinstance(stream.type, Tile) and stream.type.dtype.is_float
 
@@ -304,7 +310,7 @@ def _binary(k: Kitchen, choose: Choices) -> list[Stream]:
 
 def _matmul(k: Kitchen, choose: Choices) -> list[Stream]:
     function = choose.one_of((fn.matmul(), fn.matmul(transpose_b=True)))
-    stream = k.pick(choose, lambda s: _is_tile(s) and s.type != scalar(s.type.dtype))
+    stream = k.pick(choose, lambda s: _is_tile(s) and not _is_scalar(s))
     other = k.pick(choose, lambda s: _is_tile(s) and s.rank == stream.rank)
     if stream.rank and choose.yes():
         return [_folded(ops.accum(function, stream, other, rank=choose.number(stream.rank, 1)))]
@@ -338,7 +344,7 @@ def _reshape(k: Kitchen, choose: Choices) -> list[Stream]:
     stream = k.pick(choose, _is_tile)
     data, flags = ops.reshape(stream, choose.number(3, 1), dim=choose.one_of((0, 0, 1)),
                               pad=choose.one_of((1, None)))
-    return [data, flags] if choose.yes(3) else [data]
+    return [data, flags] if _is_scalar(stream) and choose.yes(3) else [data]
 
 
 def _promote(k: Kitchen, choose: Choices) -> list[Stream]:
@@ -355,11 +361,11 @@ def _expand(k: Kitchen, choose: Choices) -> list[Stream]:
     return [ops.expand(one.assume((*stream.shape[:-1], 1)), stream, rank=1)]
 
 
-def _zip(k: Kitchen, choose: Choices) -> list[Stream]:
-    """Pairs, routed by an all-ones selector: a tuple has no other use in hardware than to travel."""
-    stream = k.pick(choose, _is_tile)
-    other = k.pick(choose, lambda s: _is_tile(s) and s.rank == stream.rank)
-    return [ops.repeat(ops.zip(stream, other), choose.number(2, 1))]
+def _ranges(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Pairs of numbers become ranges of addresses: the use of a tuple that hardware has."""
+    start = k.pick(choose, _is_number)
+    count = k.pick(choose, lambda s: _is_number(s) and s.rank == start.rank)
+    return [ops.flat_map(fn.address_range(), ops.zip(start, count))]
 
 
 def _buffered(k: Kitchen, choose: Choices) -> list[Stream]:
@@ -452,7 +458,7 @@ def _loaded(k: Kitchen, choose: Choices) -> list[Stream]:
 
 def _packed(k: Kitchen, choose: Choices) -> list[Stream]:
     """Rows packed into tiles, maybe unpacked again."""
-    stream = k.pick(choose, lambda s: _is_tile(s) and s.type.rows == 1 and s.rank > 0)
+    stream = k.pick(choose, lambda s: isinstance(s.type, Tile) and s.type.rows == 1 and s.rank > 0)
     packed = ops.pack_rows(stream, k.tile)
     return [ops.unpack_rows(packed)] if choose.yes() else [packed]
 
@@ -466,7 +472,7 @@ _ALL: dict[str, tuple[Callable[[Kitchen, Choices], list[Stream]], str]] = {
     "expand": (_expand, "expand"), "buffered": (_buffered, "streamify"), "by_reference": (_by_reference, "streamify"),
     "partition": (_partition, "partition"), "there_and_back": (_there_and_back, "reassemble"),
     "merge": (_merge, "eager_merge"), "merge_parts": (_merge_parts, "eager_merge"), "loaded": (_loaded, "map"),
-    "count": (_count, "flat_map"), "packed": (_packed, "pack_rows"),
+    "count": (_count, "flat_map"), "ranges": (_ranges, "flat_map"), "packed": (_packed, "pack_rows"),
 }
 STEPS = {name: step for name, (step, kind) in _ALL.items() if kind in MAPPERS}
 """Steps by name, of the operators that hardware has."""
@@ -499,10 +505,15 @@ def run(made: Cooked, hw: HardwareConfig, *, simulators: Sequence[str] = ()) -> 
     except DeadlockError as error:
         return Outcome(f"DeadlockError: {error}", _same_deadlock(design, tensors, str(error), simulators),
                        rtl=bool(simulators))
+    except StepError as error:
+        return Outcome("", [f"the program is sound, the model says {error}"])
     grants = prediction.arbitration
-    if design.arbitrates:
-        logical = design.interpret(tensors, lowered=False, arbitration=grants)
-    lowered = design.interpret(tensors, arbitration=grants)
+    try:
+        if design.arbitrates:
+            logical = design.interpret(tensors, lowered=False, arbitration=grants)
+        lowered = design.interpret(tensors, arbitration=grants)
+    except StepError as error:
+        return Outcome("", [f"the program is sound, an interpreter says {error}"])
     wrong = [*_lowering(design, logical, lowered), *_traffic(made.program, logical, lowered, prediction),
              *_model(design, lowered, prediction)]
     for simulator in simulators:
@@ -524,21 +535,40 @@ def _lowering(design: Design, logical: Result, lowered: Result) -> list[str]:
 def _traffic(program: Program, logical: Result, lowered: Result, prediction: Prediction) -> list[str]:
     costs = metrics(program).substitute(logical.symbols)
     counts = {"symbolic": int(costs.offchip_bytes), "interpreter": logical.offchip_bytes,
-              "lowered": lowered.offchip_bytes, "model": prediction.offchip_bytes}
+              "lowered": lowered.offchip_bytes}
+    routed = any(op.kind == "reassemble" for op in program.operators)
+    if not routed or prediction.offchip_bytes > lowered.offchip_bytes:  # see `_early`
+        counts["model"] = prediction.offchip_bytes
     int(costs.onchip_bytes), int(costs.flops)  # have a value
     return [f"off-chip bytes: {counts}"] if len(set(counts.values())) > 1 else []
 
 
 def _model(design: Design, lowered: Result, prediction: Prediction) -> list[str]:
     """The model's tokens on every link."""
-    trace = prediction.outcome.trace
+    trace, early = prediction.outcome.trace, _early(design)
     for link in design.graph.links:
         tokens = lowered.streams[link.stream]
         found = (trace[trace[:, 1] == link.index, 2] & 63).tolist()
         wanted = [*(tokens.stop.astype(int) | tokens.empty.astype(int) << 4).tolist(), 3 << 4]
-        if found != wanted:
+        if found != (wanted[:len(found)] if link.index in early else wanted):
             return [f"link '{link.name}': model {found} vs {wanted}"]
     return []
+
+
+def _early(design: Design) -> set[int]:
+    """Links that lead to an input of a reassemble. A run is over with its last store, and a reassemble passes done on
+    when its selectors are done (a loop may need that), so that what no selector chose may still be on its way."""
+    units, found = design.graph.units, set()
+    todo = [link for unit in units if unit.kind == "reassemble" for link in unit.inputs[:-1]]
+    while todo:
+        link = todo.pop()
+        if link in found:
+            continue
+        found.add(link)
+        source = design.graph.links[link].source
+        if source is not None:
+            todo += units[source[0]].inputs
+    return found
 
 
 def _rtl(design: Design, tensors: dict[str, np.ndarray], lowered: Result, logical: Result, prediction: Prediction,
@@ -552,11 +582,21 @@ def _rtl(design: Design, tensors: dict[str, np.ndarray], lowered: Result, logica
     if run.arbitration != prediction.arbitration:
         wrong.append(f"grants: RTL {run.arbitration} vs model {prediction.arbitration}")
     else:
-        wrong += check(design, run, lowered, logical).differences
+        wrong += _checked(design, run, lowered, logical)
     if run.cycles != prediction.cycles:
         wrong.append(f"cycles: RTL {run.cycles} vs model {prediction.cycles}")
     parted = explain(design, run, prediction, tensors, simulator=simulator)
     return wrong + ([parted.text] if parted.divergences else [])
+
+
+def _checked(design: Design, run: RtlRun, lowered: Result, logical: Result) -> list[str]:
+    """`check`, but for what is allowed to be unfinished (`_early`)."""
+    short = {design.graph.links[i].name for i in _early(design)
+             if len(run.native.of_link(i)) < len(lowered.streams[design.graph.links[i].stream]) + 1}
+    allowed = tuple(f"link '{name}': RTL moved " for name in sorted(short))
+    if short:
+        allowed = (*allowed, "offchip_read_bytes: ")
+    return [text for text in check(design, run, lowered, logical).differences if not text.startswith(allowed)]
 
 
 def _same_deadlock(design: Design, tensors: dict[str, np.ndarray], said: str, simulators: Sequence[str]) -> list[str]:

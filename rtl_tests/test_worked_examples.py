@@ -28,7 +28,7 @@ from step_lang.dims import is_static
 from step_lang.hwconfig import HardwareConfig
 from step_lang.mapping.operators import MAPPERS
 from step_lang.memory_config import MemoryConfig
-from step_lang.types import BufferRef, Selector, bool_
+from step_lang.types import BufferRef, Selector, Tile, bool_
 from step_lang.worked_examples import EXAMPLES, WorkedExample
 
 HW = HardwareConfig(tile=2, memory=MemoryConfig(capacity_bytes=1 << 13, channels=2, burst_bytes=8),
@@ -85,6 +85,7 @@ def stored(program: Program, name: str, streams: Sequence[Stream], tokens: Seque
             continue
         if stream.type == scalar(bool_):
             stream = ops.map(fn.cast(dtype="int32"), stream, name=f"{name}_number{i}")
+        assert isinstance(stream.type, Tile)
         room = program.tensor(f"{name}_y{i}", (max(1, expected.elements), 1), stream.type.dtype)
         ops.linear_offchip_store(stream, room, name=f"{name}_store{i}")
 

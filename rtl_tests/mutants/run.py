@@ -16,7 +16,7 @@ __all__ = ["Outcome", "baseline", "run"]
 
 #: How a bench says that it caught something; anything else (a TypeError, say) means that the fault does not elaborate.
 _CAUGHT = re.compile(r"^(AssertionError|assert |Failed|rtl_tests\.harness\.errors\.Simulation(Failed|Timeout)|"
-                     r"step_lang\.errors\.(RtlError|DeadlockError|SimulatorError))")
+                     r"step_lang\.errors\.(RtlError|DeadlockError|SimulatorError|ArbitrationError))")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?: - (.*))?$", re.MULTILINE)
 
 

@@ -260,9 +260,8 @@ def _store(k: Kitchen, stream: Stream) -> None:
         stream = ops.map(fn.cast(dtype="int32"), stream)
     k.taste()
     type_ = stream.type
-    if not isinstance(type_, Tile):
-        return
-    rows = int(type_.rows) if isinstance(type_.rows, int) else k.tile
+    assert isinstance(type_, Tile), f"{stream.name} of {type_} has no use"
+    rows = int(type_.rows)
     count = int(np.prod(stream.shape)) if all(map(is_static, stream.shape)) else 3 * MOST
     tensor = k.program.tensor(k.name("y"), (rows * max(1, count), int(type_.cols)), type_.dtype)
     ops.linear_offchip_store(stream, tensor)
@@ -457,10 +456,12 @@ def _loaded(k: Kitchen, choose: Choices) -> list[Stream]:
 
 
 def _packed(k: Kitchen, choose: Choices) -> list[Stream]:
-    """Rows packed into tiles, maybe unpacked again."""
+    """Rows packed into tiles, something done to each, and unpacked."""
     stream = k.pick(choose, lambda s: isinstance(s.type, Tile) and s.type.rows == 1 and s.rank > 0)
     packed = ops.pack_rows(stream, k.tile)
-    return [ops.unpack_rows(packed)] if choose.yes() else [packed]
+    if choose.yes():
+        packed = ops.map(fn.max(), packed, packed)
+    return [ops.unpack_rows(packed)]
 
 
 SOURCES: dict[str, Callable[[Kitchen, Choices], list[Stream]]] = {
@@ -472,7 +473,7 @@ _ALL: dict[str, tuple[Callable[[Kitchen, Choices], list[Stream]], str]] = {
     "expand": (_expand, "expand"), "buffered": (_buffered, "streamify"), "by_reference": (_by_reference, "streamify"),
     "partition": (_partition, "partition"), "there_and_back": (_there_and_back, "reassemble"),
     "merge": (_merge, "eager_merge"), "merge_parts": (_merge_parts, "eager_merge"), "loaded": (_loaded, "map"),
-    "count": (_count, "flat_map"), "ranges": (_ranges, "flat_map"), "packed": (_packed, "pack_rows"),
+    "packed": (_packed, "pack_rows"), "count": (_count, "flat_map"), "ranges": (_ranges, "flat_map"),
 }
 STEPS = {name: step for name, (step, kind) in _ALL.items() if kind in MAPPERS}
 """Steps by name, of the operators that hardware has."""

@@ -6,7 +6,8 @@ from .case import Case
 
 __all__ = ["UNITS", "cases"]
 
-UNITS = ("link", "fork", "zip", "flatten", "repeat", "expand", "promote", "arbiter", "partition", "eager_merge")
+UNITS = ("link", "fork", "zip", "flatten", "repeat", "expand", "promote", "arbiter", "partition", "reassemble", "eager_merge", "map",
+         "folds", "memory")
 """Files of ``units/``."""
 
 

@@ -1,7 +1,7 @@
 """A unit with free surroundings: what is assumed of them and what is to hold."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, UnusedElaboratable, Value
@@ -24,20 +24,21 @@ class Harness:
     """Module ``m`` with ``unit`` in it, every input of which is free.
 
     Inputs keep valid and payload until they are taken, come and stall as they please; outputs are taken as they
-    please; registers are constant. That, and what `assume` adds, is assumed. On every output is to hold: ``valid``
+    please; registers are constant, those in ``fixed`` have the value given there. That, and what `assume` adds, is assumed. On every output is to hold: ``valid``
     does not drop and the payload does not change before the beat is taken.
 
     Names in the transition system: see `solver`.
     """
 
-    def __init__(self, unit: Unit):
+    def __init__(self, unit: Unit, fixed: Mapping[str, int] | None = None):
         self.unit = unit
         self.m = Module()
         self.m.submodules.unit = unit
         self.ports: list[Value] = []
         self.labels: list[str] = []
         if unit.cfg_widths:
-            self.m.d.comb += [getattr(unit.cfg, name).eq(self.constant(name, width))
+            given = fixed or {}
+            self.m.d.comb += [getattr(unit.cfg, name).eq(given[name] if name in given else self.constant(name, width))
                               for name, width in unit.cfg_widths.items()]
         for k, port in enumerate(unit.ins):
             self.drive(f"in{k}", port)

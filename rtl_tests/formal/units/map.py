@@ -1,0 +1,80 @@
+"""Map: a result for every pair of elements, in order, with their stop; what is not aligned is not accepted."""
+
+from functools import partial
+
+from amaranth.hdl import Cat, Mux, Signal
+
+from step_hw.unit import ErrorCode
+from step_lang import fn
+from step_lang.types import Tile, int8
+
+from ..case import Case
+from ..faults import Fault
+from ..harness import Harness
+
+__all__ = ["CASES"]
+
+
+def _harness(module, rows: int, interval: int) -> Harness:
+    tile = Tile(rows, 1, int8)
+    unit = module.Map(fn.sub(), (tile, tile), tile, tile=rows, rows_per_cycle=rows // interval, k_per_cycle=1)
+    h = Harness(unit)
+    m, x, y = h.m, unit.in0, unit.in1
+    a, b = x.payload, y.payload
+    rank = h.constant("rank", 4)
+    source = h.legal(0, rank)
+    h.legal(1, rank)
+    together, agree = Signal(), Signal()
+    m.d.comb += [
+        together.eq(x.valid & y.valid),
+        agree.eq(Cat(a.stop, a.empty, a.done) == Cat(b.stop, b.empty, b.done)),
+    ]
+    wrong = Signal()
+    with m.If(together & ~agree):
+        m.d.sync += wrong.eq(1)
+    h.prove("the right error", unit.error == Mux(wrong, ErrorCode.MISALIGNED, ErrorCode.NONE))
+    accepted = x.valid & x.ready
+    h.prove("both leave together", accepted == (y.valid & y.ready))
+    h.prove("only what agrees", ~accepted | together & agree & ~wrong)
+    result = Signal(unit.output_layouts[0])
+    m.d.comb += result.eq(a)
+    for k in range(rows):
+        difference = a.data.word_select(k, 8) - b.data.word_select(k, 8)
+        m.d.comb += result.data.word_select(k, 8).eq(Mux(a.empty, 0, difference[:8]))
+    owed = h.owes(0, unit.timing.latency + 2)
+    owed.append(accepted, result)
+    owed.close()
+    made = h.grammatical(0, rank)
+    h.moves(stall=interval + 2)
+
+    # One stage: what it holds is what is owed.
+    queue, valid = owed.queue, h.peek("valid1")
+    token = h.peek("token1", unit.input_layouts[0].size - 8 * rows + 2)   # and step, last
+    front = queue.stored[0]
+    whole = valid & token[-1]
+    h.invariant("what it holds", (queue.count == whole) & (~whole | (unit.out0.payload.as_value() == front.as_value())))
+    h.invariant("an error stays", ~wrong | together & ~agree)
+    h.invariant("where the output is", Mux(whole, source.behind(made, front), made.like(source)))
+    if interval > 1:
+        step = h.peek("step", 1)
+        h.invariant("the step of the element at the head", (step == 0) | together & agree & ~a.empty & ~wrong)
+    return h
+
+
+FAULTS = (
+    Fault("one input leaves alone", "m.d.comb += [i.ready.eq(valid & en & token.last) for i in ins]",
+          "m.d.comb += [i.ready.eq((valid | (i is ins[1])) & en & token.last) for i in ins]", "step_hw.compute"),
+    Fault("stops are not compared", "((other.payload.stop == head.stop) & (other", "((other", "step_hw.compute"),
+    Fault("the pipeline moves on while the output waits", "en.eq(~o.valid | o.ready)", "en.eq(1)"),
+    Fault("a bare stop shows data", "& (~last.empty).replicate(len(self.path.result))", ""),
+    Fault("done becomes a bare beat", "o.payload.done.eq(last.done)", "o.payload.done.eq(0)"),
+    Fault("the stop of the next beat", "o.payload.stop.eq(last.stop)", "o.payload.stop.eq(token.stop)"),
+)
+
+CASES = (
+    Case("map, 2 inputs", "step_hw.units.map", partial(_harness, rows=1, interval=1), 12, 3, 6,
+         # (Nothing minus nothing is nothing.)
+         tuple(f for f in FAULTS if "bare stop shows" not in f.what)),
+    Case("map, 2 inputs, 2 steps an element", "step_hw.units.map", partial(_harness, rows=2, interval=2), 12, None, 6,
+         FAULTS),
+)

@@ -24,8 +24,9 @@ class Harness:
     """Module ``m`` with ``unit`` in it, every input of which is free.
 
     Inputs keep valid and payload until they are taken, come and stall as they please; outputs are taken as they
-    please; registers are constant, those in ``fixed`` have the value given there. That, and what `assume` adds, is assumed. On every output is to hold: ``valid``
-    does not drop and the payload does not change before the beat is taken.
+    please; registers are constant, those in ``fixed`` of the value given there. That, and what `assume` adds, is
+    assumed. On every output is to hold: ``valid`` does not drop and the payload does not change before the beat is
+    taken.
 
     Names in the transition system: see `solver`.
     """

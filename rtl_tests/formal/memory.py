@@ -14,8 +14,8 @@ __all__ = ["MemoryTile"]
 
 
 class MemoryTile(Unit):
-    """``in0`` elements, ``out0`` passes; registers of bufferize and streamify under their names. Further outputs, of the
-    ports to the scratchpad: ``take`` a ``page`` (for buffer ``owner``), ``write`` a frame of page ``written``,
+    """``in0`` elements, ``out0`` passes; registers of bufferize and streamify under their names. Further outputs, of
+    the ports to the scratchpad: ``take`` a ``page`` (for buffer ``owner``), ``write`` a frame of page ``written``,
     ``close`` a buffer, ``release`` the buffer ``released``; ``used`` pages."""
 
     def __init__(self, frames: int, page_frames: int, references: int, layout):

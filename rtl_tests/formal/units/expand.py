@@ -25,7 +25,9 @@ def _harness(module) -> Harness:
         present.eq(value.valid & ref.valid),
         last.eq(r.done | (r.stop >= unit.cfg.b)),
         # A value is an element of dimensions of size 1: it carries what its last reference beat carries.
-        agree.eq(Mux(r.done | v.done, r.done & v.done, (r.empty | ~v.empty) & (~last | (v.stop == r.stop)))),
+        agree.eq(Mux(r.done | v.done, r.done & v.done, (r.empty | ~v.empty) & (~last | (v.stop == r.stop))
+                      # Where every element has a value of its own, none may go without an element.
+                      & ~((unit.cfg.b == 0) & r.empty & ~v.empty))),
     ]
     fires = o.valid & o.ready
     h.prove("offers what agrees", o.valid == (present & agree))

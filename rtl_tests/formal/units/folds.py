@@ -38,7 +38,8 @@ def _harness(module, kind: str, inner: int) -> Harness:
     fused = ~p.empty
     ends = place == size - 1
     if inner:
-        h.assume("tensors are whole", ~i.valid | Mux(fused, (p.stop != 0) == ends, (place == 0) & (p.done | (p.stop > 1))))
+        h.assume("tensors are whole", ~i.valid | Mux(
+            fused, (p.stop != 0) == ends, (place == 0) & (p.done | (p.stop > 1))))
         with m.If(accepted & fused):
             m.d.sync += place.eq(~place)
 
@@ -90,7 +91,8 @@ _SHARED = (
 )
 _ACCUM = (
     *_SHARED,
-    Fault("the stop that leaves is one higher", "drain_stop.eq(token.stop - rank)", "drain_stop.eq(token.stop - rank + 1)"),
+    Fault("the stop that leaves is one higher", "drain_stop.eq(token.stop - rank)",
+          "drain_stop.eq(token.stop - rank + 1)"),
     Fault("the next fold overtakes the drain", "Mux(element, passed, ", "Mux(element, 1, "),
     Fault("an empty group leaves what was there", "drain_init.eq(token.empty & ~started)", "drain_init.eq(0)"),
     Fault("done overtakes", "free | ~(closing | token.done)", "free | ~closing"),
@@ -107,5 +109,6 @@ CASES = (
     Case("accum, state of 2 elements", "step_hw.units.accum", partial(_harness, kind="accum", inner=1), 10, None, 6,
          _ACCUM),
     Case("scan", "step_hw.units.scan", partial(_harness, kind="scan", inner=0), 10, None, 6, _SCAN),
-    Case("scan, state of 2 elements", "step_hw.units.scan", partial(_harness, kind="scan", inner=1), 10, None, 6, _SCAN),
+    Case("scan, state of 2 elements", "step_hw.units.scan", partial(_harness, kind="scan", inner=1), 10, None, 6,
+         _SCAN),
 )

@@ -72,7 +72,7 @@ FAULTS = (
 )
 
 CASES = (
-    Case("map, 2 inputs", "step_hw.units.map", partial(_harness, rows=1, interval=1), 12, 3, 6,
+    Case("map, 2 inputs", "step_hw.units.map", partial(_harness, rows=1, interval=1), 12, 2, 6,
          # (Nothing minus nothing is nothing.)
          tuple(f for f in FAULTS if "bare stop shows" not in f.what)),
     Case("map, 2 inputs, 2 steps an element", "step_hw.units.map", partial(_harness, rows=2, interval=2), 12, None, 6,

@@ -21,6 +21,7 @@ from .options import (
     console,
     design_of,
     load_tensors,
+    note_warnings,
     program_options,
     seed_option,
     show,
@@ -82,6 +83,7 @@ def run(
     with step("lowering and writing Verilog"):
         design.write(output)
         pictures = write_pictures(design, output)
+    note_warnings(design)
     result.unlink(missing_ok=True)  # an older run's numbers must not be taken for this one's
     with step("interpreting the program and its lowered form"):
         expected = expect(design, tensors)

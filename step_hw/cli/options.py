@@ -32,6 +32,7 @@ __all__ = [
     "json_option",
     "load_tensors",
     "make_directory",
+    "note_warnings",
     "program_options",
     "seed_option",
     "show",
@@ -246,6 +247,12 @@ def write_json(path: Path | None, document: Mapping[str, Any]) -> None:
     if path is not None:
         with whole_file(path, "JSON file") as partial:
             partial.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def note_warnings(design: Design) -> None:
+    """Say what may go wrong before a run begins, which may not end."""
+    for text in design.graph.warnings:
+        console.print(f"warning: {text}", markup=False)
 
 
 @contextmanager

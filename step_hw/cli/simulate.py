@@ -15,6 +15,7 @@ from .options import (
     calibration_option,
     design_of,
     load_tensors,
+    note_warnings,
     program_options,
     seed_option,
     show,
@@ -53,6 +54,7 @@ def simulate(
     if costs.symbols:  # sizes that only the run knows
         symbols = design.interpret(load_tensors(file, design, seed, ()), lowered=False).symbols
         costs = costs.substitute(symbols)
+    note_warnings(design)
     with step("stepping the model"):
         result = predict(design.graph, design.hw, constants)
     bound = roofline(design.program, design.hw, symbols)

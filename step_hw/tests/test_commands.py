@@ -124,6 +124,20 @@ def test_simulate(copy, tmp_path):
     assert "where each unit" not in step_hw("simulate", copy, *T4, "--no-stalls").out
 
 
+def test_a_deadlock_is_told_before_and_after(tmp_path):
+    program = write(tmp_path, FORK_JOIN)
+    warning = "warning: map 'join' of join (program.py:12): 'back' takes 8 before its first element"
+    outcome = step_hw("simulate", program, *T4)
+    assert outcome.code == 2
+    assert 0 <= outcome.err.index(warning) < outcome.err.index("error: deadlock")
+    assert "fix: give load_x__to__join 7 beats in [link.depths], or run step-hw size-fifos" in outcome.err
+    assert step_hw("generate", program, *T4, "-o", tmp_path / "o").out.count("'back' takes 8 before its first") == 1
+    manifest = json.loads((tmp_path / "o" / "manifest.json").read_text())
+    assert manifest["warnings"][0].startswith(warning.removeprefix("warning: "))
+    enough = ("--hw", "link.depth=8")
+    assert "warning" not in step_hw("simulate", program, *T4, *enough).err
+
+
 def test_simulate_with_sizes_known_at_run_time(tmp_path):
     path = tmp_path / "dynamic.py"
     path.write_text("""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from step_lang.deadlock_check import check_deadlock
 from step_lang.errors import ConfigError, StepError, UnknownFunction
 from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import LoweredProgram
@@ -44,4 +45,6 @@ def build_unit_graph(lowered: LoweredProgram, hw: HardwareConfig,
             raise error.at(op) from None
     builder.unit("hbm", "hbm", None, {
         "memory": hw.memory, "read_ports": list(builder.read_ports), "write_ports": list(builder.write_ports)})
-    return builder.finish()
+    graph = builder.finish()
+    graph.warnings += map(str, check_deadlock(lowered.program, graph))
+    return graph

@@ -39,6 +39,7 @@ from step_lang import (
     scalar,
     u32,
 )
+from step_lang.cycles import components, run_cycle
 from step_lang.dims import is_static
 from step_lang.errors import DeadlockError, StepError
 from step_lang.hwconfig import HardwareConfig
@@ -136,7 +137,7 @@ class Kitchen:
         self._context.tensors[tensor.name] = random_tensor(tensor.name, shape, dtype)
         return tensor
 
-    def input(self, type_: Any, shape: Sequence[Any], tokens: TokenStream) -> Stream:
+    def input(self, type_: Any, shape: Sequence[Any], tokens: Any) -> Stream:
         stream = ops.input_stream(self.name("x"), type_, shape)
         self.inputs[stream.name] = tokens
         self.taste()
@@ -144,17 +145,23 @@ class Kitchen:
 
     def taste(self) -> None:
         """Interpret what is new. Raises a StepError, or `Unfit` for streams that grow too long."""
-        for op in self.program.operators[self._seen:]:
-            if op.tensors_written and not op.outputs:
+        new = self.program.operators[self._seen:]
+        groups = [group for group in components(self.program) if group[0] in new] if new else []
+        for group in groups:
+            (only, *more) = group
+            if only.tensors_written and not only.outputs:
                 continue
-            results = op.interpret(self._context, [self.values[s.name] for s in op.inputs])
-            unsteady = op.arbitrates or any(s.name in self.unsteady for s in op.inputs)
-            for stream, tokens in zip(op.outputs, results, strict=True):
-                self.values[stream.name] = tokens.check()
+            if more:
+                self.values |= run_cycle(self._context, group, self.values, lambda op, work: work())
+            else:
+                results = only.interpret(self._context, [self.values[s.name] for s in only.inputs])
+                self.values |= {s.name: tokens for s, tokens in zip(only.outputs, results, strict=True)}
+            unsteady = any(op.arbitrates or any(s.name in self.unsteady for s in op.inputs) for op in group)
+            for stream in (s for op in group for s in op.outputs):
+                if len(self.values[stream.name].check()) > MOST:
+                    raise Unfit
                 if unsteady:
                     self.unsteady.add(stream.name)
-                if len(tokens) > MOST:
-                    raise Unfit
         self._seen = len(self.program.operators)
 
     def pick(self, choose: Choices, fits: Callable[[Stream], bool] = lambda stream: True) -> Stream:
@@ -220,6 +227,10 @@ def _scalars(k: Kitchen, choose: Choices) -> list[Stream]:
         return [choose.number(limit - 1) if depth == 0 else level(depth - 1)
                 for _ in range(max(1, size) if 0 < depth < rank else size)]
 
+    if rank and choose.yes(3):
+        sizes = [choose.number(3, 1) for _ in range(rank + 1)]
+        grid = np.array([choose.number(limit - 1) for _ in range(int(np.prod(sizes)))]).reshape(sizes)
+        return [k.input(scalar(dtype), sizes, grid.tolist())]
     values = level(rank)
     name = k.name("r")
     shape = (len(values), *(ragged(f"{name}_{i}") for i in range(rank)))
@@ -307,13 +318,27 @@ def _binary(k: Kitchen, choose: Choices) -> list[Stream]:
     return [ops.map(function(), stream, other)]
 
 
+def _is_bf16(stream: Stream) -> bool:
+    return isinstance(stream.type, Tile) and stream.type.dtype == bf16
+
+
+def _weights(k: Kitchen, choose: Choices, stream: Stream) -> tuple[Stream, bool]:
+    """A tile that the tiles of ``stream`` can be multiplied by, for each of them, and whether it is transposed."""
+    assert isinstance(stream.type, Tile)
+    shape = int(stream.type.cols), choose.one_of((k.tile, 1, 2 * k.tile))
+    transposed = choose.yes()
+    shape = shape[::-1] if transposed else shape
+    loaded = ops.linear_offchip_load(k.tensor(shape, bf16), shape, ref=stream, shape=(1,), stride=(1,))
+    return ops.flatten(loaded, 0, 1).assume(stream.shape), transposed
+
+
 def _matmul(k: Kitchen, choose: Choices) -> list[Stream]:
-    function = choose.one_of((fn.matmul(), fn.matmul(transpose_b=True)))
-    stream = k.pick(choose, lambda s: _is_tile(s) and not _is_scalar(s))
-    other = k.pick(choose, lambda s: _is_tile(s) and s.rank == stream.rank)
+    stream = k.pick(choose, lambda s: _is_bf16(s) and not _is_scalar(s))
+    weights, transposed = _weights(k, choose, stream)
+    function = fn.matmul(transpose_b=transposed)
     if stream.rank and choose.yes():
-        return [_folded(ops.accum(function, stream, other, rank=choose.number(stream.rank, 1)))]
-    return [ops.map(function, stream, other)]
+        return [_folded(ops.accum(function, stream, weights, rank=choose.number(stream.rank, 1)))]
+    return [ops.map(function, stream, weights)]
 
 
 def _folded(result: Stream) -> Stream:
@@ -343,7 +368,7 @@ def _reshape(k: Kitchen, choose: Choices) -> list[Stream]:
     stream = k.pick(choose, _is_tile)
     data, flags = ops.reshape(stream, choose.number(3, 1), dim=choose.one_of((0, 0, 1)),
                               pad=choose.one_of((1, None)))
-    return [data, flags] if _is_scalar(stream) and choose.yes(3) else [data]
+    return [data, flags] if choose.yes(3) else [data]
 
 
 def _promote(k: Kitchen, choose: Choices) -> list[Stream]:
@@ -391,6 +416,16 @@ def _by_reference(k: Kitchen, choose: Choices) -> list[Stream]:
     ref = k.input(scalar(u32), (*buffers.shape, ragged(k.name("r"))),
                   TokenStream(buffers.rank + 1, stop, empty, data))
     return [ops.streamify(buffers, ref)]
+
+
+def _routed_buffers(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Buffers to two or three readers."""
+    stream = k.pick(choose, lambda s: _is_tile(s) and s.rank > 0)
+    buffers = ops.bufferize(stream, rank=choose.number(stream.rank, 1))
+    k.taste()
+    rank = choose.number(buffers.rank)
+    parts = ops.partition(buffers, k.selectors(choose, buffers, rank, choose.number(3, 2)), rank=rank)
+    return [ops.streamify(part, repeat=choose.number(2, 1)) for part in parts]
 
 
 def _ones(k: Kitchen, stream: Stream) -> Stream:
@@ -456,12 +491,53 @@ def _loaded(k: Kitchen, choose: Choices) -> list[Stream]:
 
 
 def _packed(k: Kitchen, choose: Choices) -> list[Stream]:
-    """Rows packed into tiles, something done to each, and unpacked."""
-    stream = k.pick(choose, lambda s: isinstance(s.type, Tile) and s.type.rows == 1 and s.rank > 0)
-    packed = ops.pack_rows(stream, k.tile)
+    """Rows packed into tiles, of as many rows as there are or of a few with padding, something done to each tile, and
+    split into rows again."""
     if choose.yes():
-        packed = ops.map(fn.max(), packed, packed)
-    return [ops.unpack_rows(packed)]
+        rows = k.pick(choose, lambda s: isinstance(s.type, Tile) and s.type.rows == 1 and not _is_scalar(s))
+    else:
+        shape = choose.number(5, 1), choose.number(2, 1) * k.tile
+        rows = ops.linear_offchip_load(k.tensor(shape, bf16), (1, shape[1]), shape=shape[:1], stride=(1,))
+        if choose.yes():
+            k.taste()
+            rows = ops.partition(rows, k.selectors(choose, rows, 0, 1), rank=0, num_consumers=1)[0]
+    flags = None
+    if choose.yes():
+        rows, flags = ops.reshape(rows, choose.number(2, 1) * k.tile, pad=0)
+    elif rows.rank == 0:
+        rows = ops.promote(rows)
+    tiles = ops.accum(fn.concat_rows(), rows, rank=1)
+    if choose.yes():
+        tiles = ops.map(fn.max(), tiles, tiles)
+    if choose.yes() and _is_float(tiles):
+        tiles = ops.map(fn.mul(), tiles, ops.map(fn.cast(dtype=tiles.type.dtype.name), ops.map(fn.row_sum(), tiles)))
+    if choose.yes() and _is_bf16(tiles):
+        weights, transposed = _weights(k, choose, tiles)
+        tiles = ops.map(fn.matmul(transpose_b=transposed), tiles, weights)
+    if flags is not None:
+        padding = ops.accum(fn.add(), ops.map(fn.cast(dtype="u32"), flags), rank=1)
+        tiles = ops.map(fn.set_offset(padding=True), tiles, padding)
+    return [ops.flat_map(fn.split_rows(rows=1, drop_padding=True), tiles)]
+
+
+def _loop(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Numbers that go round a loop, one or two at a time, until so many have passed."""
+    started = choose.number(2, 1)
+    count = started + choose.number(4, 1)
+    start = k.input(scalar(u32), (started,), [choose.number(2, 1) for _ in range(started)])
+    control = k.input(Selector(2), (1, count), [[{0}] * started + [{1}] * (count - started)])
+    keep = k.input(Selector(1), (1, count), [[{0}] * (count - started) + [set()] * started])
+    back = ops.feedback(scalar(u32), (ragged(k.name("r")),))
+    x = ops.accum(fn.add(), ops.reassemble([start, back], control, rank=0), rank=1)
+    for _ in range(choose.number(2)):
+        x = choose.one_of((
+            lambda: ops.map(fn.add(), x, x),  # noqa: B023
+            lambda: ops.accum(fn.add(), ops.repeat(x, 2), rank=1),  # noqa: B023
+            lambda: ops.accum(fn.add(), ops.streamify(ops.bufferize(ops.repeat(x, 2), rank=1), repeat=2),  # noqa: B023
+                              rank=2)))()
+    (again,) = ops.partition(x, keep, rank=0, num_consumers=1)
+    back.connect(again)
+    return [ops.map(fn.max(), x, x)]
 
 
 SOURCES: dict[str, Callable[[Kitchen, Choices], list[Stream]]] = {
@@ -471,9 +547,11 @@ _ALL: dict[str, tuple[Callable[[Kitchen, Choices], list[Stream]], str]] = {
     "matmul": (_matmul, "map"), "accum": (_accum, "accum"), "scan": (_scan, "scan"), "flatten": (_flatten, "flatten"),
     "reshape": (_reshape, "reshape"), "promote": (_promote, "promote"), "repeat": (_repeat, "repeat"),
     "expand": (_expand, "expand"), "buffered": (_buffered, "streamify"), "by_reference": (_by_reference, "streamify"),
-    "partition": (_partition, "partition"), "there_and_back": (_there_and_back, "reassemble"),
+    "routed_buffers": (_routed_buffers, "partition"), "partition": (_partition, "partition"),
+    "there_and_back": (_there_and_back, "reassemble"),
     "merge": (_merge, "eager_merge"), "merge_parts": (_merge_parts, "eager_merge"), "loaded": (_loaded, "map"),
-    "packed": (_packed, "pack_rows"), "count": (_count, "flat_map"), "ranges": (_ranges, "flat_map"),
+    "packed": (_packed, "pack_rows"), "loop": (_loop, "feedback"), "count": (_count, "flat_map"),
+    "ranges": (_ranges, "flat_map"),
 }
 STEPS = {name: step for name, (step, kind) in _ALL.items() if kind in MAPPERS}
 """Steps by name, of the operators that hardware has."""
@@ -486,7 +564,8 @@ def recipes(most_steps: int = 7) -> st.SearchStrategy[Recipe]:
     def some(names: Sequence[str], least: int, most: int) -> st.SearchStrategy:
         step = st.tuples(st.sampled_from(sorted(names)), st.lists(st.integers(0, 11), max_size=16).map(tuple))
         return st.lists(step, min_size=least, max_size=most).map(tuple)
-    return st.builds(Recipe, some(list(SOURCES), 1, 3), some(list(STEPS), 2, most_steps))
+    often = [name for name in STEPS if name in ("packed", "routed_buffers", "there_and_back", "matmul")]
+    return st.builds(Recipe, some(list(SOURCES), 1, 3), some([*STEPS, *often], 2, most_steps))
 
 
 # Running

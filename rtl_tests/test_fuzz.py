@@ -47,6 +47,30 @@ def test_the_same_recipe_is_the_same_program():
     assert str(cook(recipe)) == str(cook(recipe))
 
 
+#: Programs in which layers once parted, as hypothesis shrank them.
+FOUND = {
+    "flags of a reshape of tiles": Recipe(
+        (("load", ()),), (("reshape", (0, 0, 0, 0, 2)), ("there_and_back", ()))),
+    "empty groups through a sum along rows": Recipe(
+        (("load", ()),), (("there_and_back", ()), ("accum", ()), ("reduce", (0, 1)), ("accum", ()))),
+    "nothing chosen, so that the stores end before the loads": Recipe(
+        (("load", ()),), (("binary", ()), ("there_and_back", ()))),
+    "a tile of one row split into rows": Recipe(
+        (("load", (1, 0, 2, 1, 0, 1)),), (("packed", (1, 0, 0, 1, 1)),)),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_found(name):
+    assert not check(FOUND[name])
+
+
+@pytest.mark.xfail(strict=True, reason="the buffer that lowering puts before a repeat of tiles makes an element of an "
+                                       "empty vector")
+def test_empty_vectors_of_repeated_tiles():
+    assert not check(Recipe((("load", (1, 2, 2, 1)),), (("by_reference", (0, 0, 0, 0, 0, 0)), ("repeat", (0, 1)))))
+
+
 def test_layers_agree():
     assert fuzz(24, default_seed())["ran"] >= 24
 

@@ -8,6 +8,37 @@ UNIT = seeded(
     "accum",
     ["rtl_tests/test_accum.py"],
     units_accum=[
+        (
+            "the drain's size follows the next fold",
+            "drain.close.eq(drain.index == drain_size)",
+            "drain.close.eq(drain.index == size)",
+        ),
+        (
+            "a tensor that closes at once has the last one's size",
+            "drain_size.eq(Mux(element, position.index, size))",
+            "drain_size.eq(size)",
+        ),
+        (
+            "an empty group of a hollow fold leaves init",
+            "drain_bare.eq(token.empty & ~token.done & ~started & self.cfg.hollow)",
+            "drain_bare.eq(0)",
+        ),
+        (
+            "missed back-pressure: a smaller tensor overtakes the drain",
+            "(free | ~(closing | token.done)) & (passed",
+            "(free | ~((closing & ~element) | token.done)) & (passed",
+        ),
+        (
+            "tensors of other sizes are no error",
+            "(is_open & (position.last != (position.index == size)) | differs)",
+            "differs",
+        ),
+        (
+            "an empty group of an open state leaves init",
+            "Mux(self.cfg.hollow, token.stop == rank, is_open)",
+            "Mux(self.cfg.hollow, token.stop == rank, 0)",
+        ),
+        ("invalid rows are not zero", "entry = masked(entry, entry_rows, self.out_type)", "entry = entry | 0"),
         ("dropped stop: leaves with the fold's", "drain_stop.eq(token.stop - rank),", "drain_stop.eq(token.stop),"),
         (
             "missed back-pressure: what closes overtakes the drain",

@@ -6,8 +6,20 @@ __all__ = ["UNIT"]
 
 UNIT = seeded(
     "partition",
-    ["rtl_tests/test_partition.py"],
+    ["rtl_tests/test_partition.py", "rtl_tests/test_routed_buffers.py"],
     units_partition=[
+        (
+            "uses of a reference are counted every cycle",
+            "counted.eq(~goes & (counted | self.port.change))",
+            "counted.eq(0)",
+        ),
+        (
+            "uses of a reference that goes nowhere are not over",
+            "self.port.change.eq(good & ~d.empty & ~counted)",
+            "self.port.change.eq(good & ~d.empty & ~counted & to.any())",
+        ),
+        ("every output counts as one use", "Mux(to[k], uses, 0)", "Mux(to[k], 1, 0)"),
+        ("a reference that was freed goes on", "freed.eq(~d.empty & ~self.port.live)", "freed.eq(0)"),
         (
             "off by one: a chunk ends a level later",
             "ends.eq(~d.done & (d.stop >= rank))",

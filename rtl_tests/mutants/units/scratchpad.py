@@ -6,8 +6,25 @@ __all__ = ["UNIT"]
 
 UNIT = seeded(
     "scratchpad",
-    ["rtl_tests/test_scratchpad.py", "rtl_tests/test_streamify.py"],
+    ["rtl_tests/test_scratchpad.py", "rtl_tests/test_streamify.py", "rtl_tests/test_routed_buffers.py"],
     units_scratchpad=[
+        ("a reference is of no generation", "generation[r].eq(generation[r] + 1)", "generation[r].eq(generation[r])"),
+        (
+            "off by one: a buffer is not freed at its last use",
+            "(ended != 0) & (made <= ended)",
+            "(ended != 0) & (made < ended)",
+        ),
+        ("a buffer without uses stays", "Mux(closed, w.uses == 0,", "Mux(closed, 0,"),
+        (
+            "what a router hands on is not counted",
+            "Mux(p.change & (self._number(p.ref) == r), p.uses, 0)",
+            "Mux(p.change & (self._number(p.ref) == r), 1, 0)",
+        ),
+        (
+            "two readers that end together count as one",
+            "sum(p.release & (self._number(p.ref) == r) for p in self.reads)",
+            "Cat(p.release & (self._number(p.ref) == r) for p in self.reads).any()",
+        ),
         (
             "pages land in another buffer's table",
             "table_write.addr.eq(Cat(w.number, ",

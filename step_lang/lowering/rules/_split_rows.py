@@ -25,7 +25,7 @@ def lower_flat_map(ctx: Lowering, op) -> None:
     placed = ctx.get(stream, "row")
     if rows == stream.type.rows == 1:
         # Each row is its own only piece.
-        ctx.define(op.output, ops.flatten(placed.stream, 0, 0, name=ctx.own(op)), placed.layout)
+        ctx.define(op.output, placed.stream, placed.layout)
         return
     if isinstance(placed.layout, Tiled) and rows % ctx.tile == 0 and stream.type.rows % rows == 0:
         assert isinstance(layout, Tiled)

@@ -23,6 +23,7 @@ from step_hw.unit import Unit
 from step_hw.units.input import Input
 from step_hw.units.load import Load
 from step_hw.units.random_load import RandomLoad
+from step_hw.units.random_store import RandomStore
 from step_hw.units.store import Store
 from step_lang.memory_config import MemoryConfig
 from step_lang.unitgraph import LinkSpec, Payload, UnitSpec
@@ -34,8 +35,8 @@ REFERENCE = BeatLayout(32)
 
 @dataclass(frozen=True)
 class Port:
-    """A unit on the memory: ``kind`` load, random_load, input or store; ``ref`` for loads; ``to``: a load's output goes
-    to store number ``to`` of the rig instead of to a port."""
+    """A unit on the memory: ``kind`` load, random_load, input, store or random_store; ``ref`` for loads; ``to``: a
+    load's output goes to store number ``to`` of the rig instead of to a port; ``acknowledges`` for random stores."""
 
     kind: str
     layout: BeatLayout
@@ -43,6 +44,11 @@ class Port:
     ref: bool = False
     window: int = 16
     to: int | None = None
+    acknowledges: bool = False
+
+    @property
+    def writes(self) -> bool:
+        return self.kind in ("store", "random_store")
 
 
 def view(base: int, limit: int, counts: Sequence[int], strides: Sequence[int]) -> dict[str, int]:
@@ -55,8 +61,9 @@ def view(base: int, limit: int, counts: Sequence[int], strides: Sequence[int]) -
 
 
 class MemoryRig(Unit):
-    """Outputs: of the loads and inputs without ``to``; inputs: references of loads and addresses of random loads, then
-    data of stores without a load. ``probes`` are what coverage asks of the inside, see `seen`.
+    """Outputs: of the loads and inputs without ``to``, then acknowledgements; inputs: references of loads and addresses
+    of random loads, then data of stores without a load, a random store's addresses before its data. ``probes`` are what
+    coverage asks of the inside, see `seen`.
 
     Registers of port n are named ``p<n>_<name>``; ``cfg_for`` makes them. Loads are ports 0.., stores follow.
     """
@@ -68,13 +75,17 @@ class MemoryRig(Unit):
         self.fed = {load.to for load in loads if load.to is not None}
         self.hbm = MemorySystem(memory, [(p.element_bytes, p.window) for p in loads], [p.element_bytes for p in stores])
         inputs = [REFERENCE for p in loads if self._has_input(p)]
-        inputs += [p.layout for i, p in enumerate(stores) if i not in self.fed]
-        outputs = [p.layout for p in loads if p.to is None]
+        for i, p in enumerate(stores):
+            inputs += [REFERENCE] * (p.kind == "random_store") + [p.layout] * (i not in self.fed)
+        outputs = [p.layout for p in loads if p.to is None] + [BeatLayout(1) for p in stores if p.acknowledges]
         self.units: list[Unit] = []
         cfg: dict[str, int] = {}
         for n, port in enumerate([*self.loads, *self.stores]):
             if port.kind == "store":
                 unit: Unit = Store(port.layout, memory=memory, element_bytes=port.element_bytes)
+            elif port.kind == "random_store":
+                unit = RandomStore(REFERENCE, port.layout, memory=memory, element_bytes=port.element_bytes,
+                                   acknowledges=port.acknowledges)
             elif port.kind == "input":
                 unit = Input(
                     port.layout, memory=memory, element_bytes=port.element_bytes, window=port.window, tokens=64
@@ -154,7 +165,8 @@ class MemoryRig(Unit):
     @property
     def module_name(self) -> str:
         parts = [
-            f"{p.kind}{p.element_bytes}w{p.window}{'r' if p.ref else ''}{'' if p.to is None else f'to{p.to}'}"
+            f"{p.kind}{p.element_bytes}w{p.window}{'r' if p.ref else ''}{'a' if p.acknowledges else ''}"
+            f"{'' if p.to is None else f'to{p.to}'}"
             for p in [*self.loads, *self.stores]
         ]
         return "rig_" + "_".join(parts) + "_" + self.memory.key
@@ -178,11 +190,15 @@ class MemoryRig(Unit):
             for name in unit.cfg_widths:
                 m.d.comb += getattr(unit.cfg, name).eq(getattr(self.cfg, f"p{n}_{name}"))
             error |= unit.error
-            if port.kind == "store":
+            if port.writes:
                 place = n - len(self.loads)
                 wiring.connect(m, unit.mem, getattr(hbm, f"write{place}"))
+                if port.kind == "random_store":
+                    wiring.connect(m, wiring.flipped(next(inputs)), unit.in0)
                 source = links[place].out0 if place in links else wiring.flipped(next(inputs))
-                wiring.connect(m, source, unit.in0)
+                wiring.connect(m, source, unit.ins[-1])
+                if port.acknowledges:
+                    wiring.connect(m, unit.out0, wiring.flipped(next(outputs)))
                 continue
             wiring.connect(m, unit.mem, getattr(hbm, f"read{n}"))
             if self._has_input(port):
@@ -219,7 +235,7 @@ class MemoryRig(Unit):
         for n, port in enumerate([*self.loads, *self.stores]):
             config = {
                 name: cfg[f"p{n}_{name}"]
-                for name in [*AFFINE_REGISTERS, "base", "limit", "regular"]
+                for name in [*AFFINE_REGISTERS, "base", "limit", "regular", "inner"]
                 if f"p{n}_{name}" in cfg
             }
             params = {
@@ -231,10 +247,12 @@ class MemoryRig(Unit):
                 "tokens": tokens,
             }
             unit = UnitSpec(len(graph.units), port.kind, f"p{n}", params=params, config=config)
-            if port.kind == "store":
+            if port.writes:
                 unit.is_sink = True
                 place = n - len(self.loads)
-                unit.inputs = [inner[place] if place in inner else next(inputs)]
+                unit.inputs = [next(inputs)] if port.kind == "random_store" else []
+                unit.inputs.append(inner[place] if place in inner else next(inputs))
+                unit.outputs = [next(outputs)] if port.acknowledges else []
             else:
                 unit.inputs = [next(inputs)] if self._has_input(port) else []
                 if port.to is None:

@@ -18,6 +18,7 @@ from step_lang.unitgraph import UnitGraph
 from .dispatch import unit_modules
 from .engine import RunOutcome, run_graph
 from .network import COUNT, STATUSES
+from .steering import check_steering
 from .units import bufferize, hbm, scratchpad
 
 __all__ = ["Prediction", "predict", "warm_up"]
@@ -83,8 +84,10 @@ def predict(
     """Run the model at beat fidelity.
 
     ``calibration`` maps constant names (``sim.memory.CALIBRATION``) to values. Raises `DeadlockError` with the cycle
-    of links that wait for one another, and `RtlError` for a unit that would raise its error code.
+    of links that wait for one another, `RtlError` for a unit that would raise its error code, and `UnknownFunction` for
+    a program that is steered by values which the model does not compute (`sim.steering`).
     """
+    check_steering(graph)
     began = time.perf_counter()
     outcome = run_graph(
         graph, hw, dict(calibration or {}), trace=trace, max_cycles=max_cycles, trace_size=16_000_000 if trace else 0

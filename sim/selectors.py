@@ -17,19 +17,24 @@ if TYPE_CHECKING:
 
 __all__ = ["BITS", "pack_selectors", "selected", "selects_beyond"]
 
-BITS = 62
-"""Bits in an int64 without its sign."""
+BITS = 64
+"""Bits of a word."""
 
 
 def pack_selectors(build: "Packing", selectors: Iterable[int], width: int) -> list[int]:
     """Control values that say ``selectors`` (their bits as ints) on a link of ``width`` bits."""
     found = list(selectors)
     if width <= BITS:
-        return found
+        return [_word(bits) for bits in found]
     words = -(-width // BITS)
-    table = [bits >> BITS * i & (1 << BITS) - 1 for bits in found for i in range(words)]
+    table = [_word(bits >> BITS * i) for bits in found for i in range(words)]
     first = build.reserve(len(table), np.asarray(table, dtype=np.int64))
     return [first + words * i for i in range(len(found))]
+
+
+def _word(bits: int) -> int:
+    """The lowest ``BITS`` bits as an int64, whose sign is the highest of them."""
+    return (bits & (1 << BITS) - 1) - (bits >> BITS - 1 & 1) * (1 << BITS)
 
 
 @compiled

@@ -56,13 +56,16 @@ class Token(data.StructLayout):
 class ComputeUnit(Unit):
     """Base of units with a datapath: all inputs are joined; an element is walked step by step at the links' heads."""
 
-    def _front(self, m: Module, interval: int, rows_port: int, en: Value) -> tuple[Value, Value]:
-        """The join. Returns (valid, token) of the step that enters the pipeline when ``en``."""
+    def _front(self, m: Module, interval: int, rows_port: int, en: Value, wrong: Value | None = None,
+               refuses: int = ErrorCode.NONE) -> tuple[Value, Value]:
+        """The join. Returns (valid, token) of the step that enters the pipeline when ``en``. Elements that are
+        ``wrong`` do not, and set the error code ``refuses``."""
         ins = self.ins
         head = ins[0].payload
         token = Signal(Token(len(ins[rows_port].payload.rows), bits_for(interval - 1)), name="front")
         present = Signal()
         agree = Signal()
+        refused = Signal()
         valid = Signal()
         step = Signal(range(max(interval, 2)))
         agreement = Const(1)
@@ -75,7 +78,8 @@ class ComputeUnit(Unit):
         m.d.comb += [
             present.eq(waiting & (self.error == ErrorCode.NONE)),
             agree.eq(agreement),
-            valid.eq(present & agree),
+            refused.eq(0 if wrong is None else ~head.empty & wrong),
+            valid.eq(present & agree & ~refused),
             token.rows.eq(ins[rows_port].payload.rows),
             token.stop.eq(head.stop),
             token.empty.eq(head.empty),
@@ -89,6 +93,8 @@ class ComputeUnit(Unit):
                 m.d.sync += step.eq(Mux(token.last, 0, step + 1))
         with m.If(present & ~agree):
             m.d.sync += self.error.eq(ErrorCode.MISALIGNED)
+        with m.Elif(present & refused):
+            m.d.sync += self.error.eq(refuses)
         return valid, token
 
     def _pipe(self, m: Module, stages: int, en: Value, valid: Value, token: Value) -> tuple[Value, Value, Value]:

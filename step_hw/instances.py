@@ -15,6 +15,7 @@ from .units.accum import Accum
 from .units.bufferize import Bufferize
 from .units.eager_merge import EagerMerge
 from .units.expand import Expand
+from .units.flat_map import FlatMap
 from .units.flatten import Flatten
 from .units.fork import Fork
 from .units.input import Input
@@ -23,6 +24,8 @@ from .units.map import Map
 from .units.pack_rows import PackRows
 from .units.partition import Partition
 from .units.promote import Promote
+from .units.random_load import RandomLoad
+from .units.random_store import RandomStore
 from .units.reassemble import Reassemble
 from .units.repeat import Repeat
 from .units.reshape import Reshape
@@ -74,6 +77,11 @@ _MAKERS: dict[str, Callable[[_Context, UnitSpec], Unit]] = {
     "input": lambda c, s: Input(c.outputs[0], tokens=c.params["token_memory"],
                                 **c.take("memory", "element_bytes", "window")),
     "store": lambda c, s: Store(c.inputs[0], **c.take("memory", "element_bytes")),
+    "random_load": lambda c, s: RandomLoad(c.outputs[0], address=c.inputs[0],
+                                           **c.take("memory", "element_bytes", "window")),
+    "random_store": lambda c, s: RandomStore(*c.inputs, acknowledges=bool(s.outputs),
+                                             **c.take("memory", "element_bytes")),
+    "flat_map": lambda c, s: FlatMap(c.params["function"], c.inputs[0]),
     "hbm": lambda c, s: MemorySystem(c.params["memory"], c.params["read_ports"], c.params["write_ports"]),
     "scratchpad": lambda c, s: Scratchpad(_scratchpad_shape(s), c.params["readers"], c.params["routers"]),
     "bufferize": lambda c, s: Bufferize(c.scratchpad()),
@@ -115,6 +123,8 @@ def make_link(index: int, graph: UnitGraph) -> LinkFIFO:
     return LinkFIFO(_layout(graph, index), graph.links[index].depth)
 
 
+_MEMORY_PORTS = {"load": "read", "input": "read", "random_load": "read", "store": "write", "random_store": "write"}
+
 Attachment = tuple[int, str, int, str]
 """(unit, its interface, unit, its interface): two interfaces that are one bundle of wires, besides the links."""
 
@@ -124,9 +134,8 @@ def attachments(graph: UnitGraph) -> list[Attachment]:
     found: list[Attachment] = []
     memory = next((unit.index for unit in graph.units if unit.kind == "hbm"), None)
     for spec in graph.units:
-        if spec.kind in ("load", "input", "store") and memory is not None:
-            side = "write" if spec.kind == "store" else "read"
-            found.append((spec.index, "mem", memory, f"{side}{spec.params['port']}"))
+        if spec.kind in _MEMORY_PORTS and memory is not None:
+            found.append((spec.index, "mem", memory, f"{_MEMORY_PORTS[spec.kind]}{spec.params['port']}"))
         elif spec.kind == "bufferize":
             found.append((spec.index, "port", spec.params["scratchpad"], "write"))
         elif spec.kind == "streamify":

@@ -11,7 +11,7 @@ from amaranth.hdl import UnusedElaboratable
 from step_lang import fn
 from step_lang.fn.base import Function
 from step_lang.memory_config import MemoryConfig
-from step_lang.types import Tile, bf16, fp32, int8, int32
+from step_lang.types import Selector, Tile, bf16, fp32, int8, int32
 
 from .beat import BeatLayout
 from .functions.base import tile_layout
@@ -22,6 +22,7 @@ from .units.accum import Accum
 from .units.bufferize import Bufferize
 from .units.eager_merge import EagerMerge
 from .units.expand import Expand
+from .units.flat_map import FlatMap
 from .units.flatten import Flatten
 from .units.fork import Fork
 from .units.input import Input
@@ -31,6 +32,7 @@ from .units.pack_rows import PackRows
 from .units.partition import Partition
 from .units.promote import Promote
 from .units.random_load import RandomLoad
+from .units.random_store import RandomStore
 from .units.reassemble import Reassemble
 from .units.repeat import Repeat
 from .units.reshape import Reshape
@@ -88,6 +90,12 @@ def unit_catalogue(tile: int) -> Mapping[str, Unit]:
         "load with reference": Load(layout, memory=simple, element_bytes=size, window=8, reference=_SCALAR),
         "random load": RandomLoad(layout, address=_SCALAR, memory=simple, element_bytes=size, window=8),
         "input": Input(_SCALAR, memory=simple, element_bytes=4, window=8, tokens=32),
+        "random store": RandomStore(_SCALAR, layout, memory=simple, element_bytes=size),
+        "random store without acknowledgements": RandomStore(_SCALAR, layout, memory=simple, element_bytes=size,
+                                                             acknowledges=False),
+        "flat_map affine_addresses": FlatMap(fn.affine_addresses((1,)), _SCALAR),
+        "flat_map address_range": FlatMap(fn.address_range(), BeatLayout(64)),
+        "flat_map counter": FlatMap(fn.counter(), _SCALAR),
         "store": Store(layout, memory=simple, element_bytes=size),
         "hbm, simple": _memory(simple, size),
         "hbm, banked": _memory(banked, size),
@@ -106,10 +114,10 @@ def _memory(memory: MemoryConfig, size: int) -> MemorySystem:
     return MemorySystem(memory, [(size, 8), (4, 8)], [size])
 
 
-def _mapped(tile: int) -> list[tuple[str, Function, tuple[Tile, ...]]]:
+def _mapped(tile: int) -> list[tuple[str, Function, tuple[Tile | Selector, ...]]]:
     """Functions under `map`."""
     square = {dtype: Tile(tile, tile, dtype) for dtype in (bf16, fp32, int8, int32)}
-    found: list[tuple[str, Function, tuple[Tile, ...]]] = [
+    found: list[tuple[str, Function, tuple[Tile | Selector, ...]]] = [
         ("matmul", fn.matmul(), (square[bf16],) * 2),
         ("matmul transpose_b", fn.matmul(transpose_b=True), (square[bf16],) * 2),
         ("matmul int8", fn.matmul(), (square[int8],) * 2),
@@ -121,6 +129,7 @@ def _mapped(tile: int) -> list[tuple[str, Function, tuple[Tile, ...]]]:
     found += [(function.name, function, (square[bf16],)) for function in (
         fn.exp(), fn.silu(), fn.gelu(), fn.sigmoid(), fn.rsqrt(), fn.reciprocal(), fn.row_sum(), fn.row_max(),
         fn.scale(constant=0.5), fn.last())]
+    found += [("selector_index", fn.selector_index(), (Selector(8),))]
     found += [(f"cast {source} to {target}", fn.cast(dtype=str(target)), (square[source],))
               for source, target in ((bf16, fp32), (fp32, bf16), (int32, bf16), (bf16, int8))]
     return found
@@ -140,6 +149,6 @@ def _folded(tile: int) -> list[tuple[str, Function, tuple[Tile, ...]]]:
     ]
 
 
-def _unit(kind: Any, function: Function, types: tuple[Tile, ...], tile: int, **more: int) -> Unit:
+def _unit(kind: Any, function: Function, types: tuple[Tile | Selector, ...], tile: int, **more: int) -> Unit:
     result = function.result_type(*types) if kind is Map else function.state_type(*types)
     return kind(function, types, result, tile=tile, rows_per_cycle=1, k_per_cycle=tile, **more)

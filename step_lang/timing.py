@@ -15,7 +15,7 @@ from typing import Any
 
 __all__ = [
     "LOAD_EMPTY_LATENCY", "Timing", "compute_timing", "contribution_stages", "function_timing", "load_timing",
-    "rows_operand", "unit_timing",
+    "rows_operand", "store_pending", "unit_timing",
 ]
 
 
@@ -57,8 +57,7 @@ def function_timing(name: str, *, tile: int, rows_per_cycle: int, k_per_cycle: i
 
 
 def _hardware_name(function: Any, in_types: Sequence[Any]) -> str:
-    integer = not in_types[0].dtype.is_float
-    return "int_row_sum" if function.name == "row_sum" and integer else function.name
+    return "int_row_sum" if function.name == "row_sum" and not in_types[0].dtype.is_float else function.name
 
 
 def contribution_stages(params: Mapping[str, Any]) -> int:
@@ -79,7 +78,7 @@ def compute_timing(kind: str, params: Mapping[str, Any]) -> Timing:
     name, first = _hardware_name(params["function"], params["in_types"]), params["in_types"][0]
     timing = function_timing(name, tile=params["tile"], rows_per_cycle=params["rows_per_cycle"],
                              k_per_cycle=params["k_per_cycle"], rows=int(params["out_type"].rows),
-                             depth=int(first.cols))
+                             depth=int(getattr(first, "cols", 1)))   # a selector has none
     if kind == "map":
         return timing
     return Timing(contribution_stages(params) + 1, timing.interval)
@@ -87,13 +86,13 @@ def compute_timing(kind: str, params: Mapping[str, Any]) -> Timing:
 
 def rows_operand(in_types, out_type) -> int:
     """Port whose count of valid rows is the result's: the first operand with as many rows as the result."""
-    return next((i for i, type_ in enumerate(in_types) if type_.rows == out_type.rows), 0)
+    return next((i for i, type_ in enumerate(in_types) if getattr(type_, "rows", 1) == out_type.rows), 0)
 
 
 def unit_timing(kind: str) -> Timing:
     """Timing of the units without a function. Of ``pack_rows`` and ``unpack_rows``: the interval of the beats that are
     more, tiles of one row; the latency from the beat that completes a block."""
-    one = ("flatten", "promote", "streamify", "pack_rows", "unpack_rows")
+    one = ("flatten", "flat_map", "promote", "streamify", "pack_rows", "unpack_rows")
     return Timing(1, 1) if kind in one else Timing(0, 1)
 
 
@@ -111,3 +110,9 @@ def load_timing(memory: Any, element_bytes: int) -> Timing:
     """
     bursts = memory.layout(element_bytes).bursts
     return Timing(1 + memory.latency + (bursts - 1) * memory.interval + 2, bursts * memory.interval)
+
+
+def store_pending(memory: Any, element_bytes: int) -> int:
+    """Elements that a ``random_store`` remembers until they are acknowledged, a power of two: as many as its channels'
+    queues hold (two to a group of channels), and those on the way there and back, so that it need not wait."""
+    return 1 << (2 * memory.layout(element_bytes).groups + 1).bit_length()

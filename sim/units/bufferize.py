@@ -49,6 +49,11 @@ def pack(unit, graph, build):
     par[USES] = unit.config.get("uses", 1)
 
 
+def value_inputs(unit, graph, port):
+    """References are made here."""
+    return ()
+
+
 @compiled
 def _fail(net, u, code):
     net.misc[3] = u + 1

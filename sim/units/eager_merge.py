@@ -41,6 +41,11 @@ def pack(unit, graph, build):
     par[TABLE] = build.reserve(n, values)
 
 
+def value_inputs(unit, graph, port):
+    """Elements of every input pass; selectors are made here."""
+    return range(len(unit.inputs)) if port == 0 else ()
+
+
 @compiled
 def step(u, par, st, ins, outs, net):
     """A beat of the input that is served; its name beside it, eagerly."""

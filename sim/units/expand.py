@@ -18,8 +18,10 @@ from ..network import (
     push,
     stop_of,
 )
+from ..values import passes
 
 KIND = "expand"
+value_inputs = passes
 
 B = 0
 MISALIGNED = ErrorCode.MISALIGNED

@@ -15,8 +15,10 @@ from ..network import (
     stop_of,
     with_stop,
 )
+from ..values import passes
 
 KIND = "flatten"
+value_inputs = passes
 
 LO, HI, RANK = 0, 1, 2
 FULL, OPEN, HELD, VALUE = 0, 1, 2, 3

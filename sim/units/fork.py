@@ -2,8 +2,10 @@
 
 from ..compiled import compiled
 from ..network import BLOCKED, BUSY, STARVED, can_pop, can_push, peek, peek_value, pop, push
+from ..values import passes
 
 KIND = "fork"
+value_inputs = passes
 
 N = 0
 TAKEN = 0

@@ -10,3 +10,4 @@ KIND = "input"
 
 pack = load.pack
 step = load.step
+value_inputs = load.value_inputs

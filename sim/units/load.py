@@ -95,6 +95,11 @@ def pack_window(unit, graph, build):
         par[VALUES] = build.reserve(len(said), np.asarray(said, dtype=np.int64))
 
 
+def value_inputs(unit, graph, port):
+    """Values that the host gave; what is in a tensor is not known."""
+    return () if unit.params.get("values") is not None else None
+
+
 @compiled
 def _view_token(par, st, closing):
     """Token (without rows) of the present position; ``closing`` is the stop with which the view ends."""

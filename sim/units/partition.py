@@ -19,9 +19,12 @@ from ..network import (
     with_stop,
 )
 from ..selectors import selected, selects_beyond
+from ..values import passes
 from .scratchpad import attach, is_live, request_change, settle
 
 KIND = "partition"
+STEERED_BY = (1,)
+value_inputs = passes
 
 RANK, N, WIDTH, BASE, ROUTER, USES = 0, 1, 2, 3, 4, 5  # BASE: of the scratchpad's record plus one, 0: no references
 INSIDE, TAKEN, COUNTED = 0, 1, 5  # TAKEN: a word for each 32 outputs

@@ -17,8 +17,10 @@ from ..network import (
     stop_of,
     with_stop,
 )
+from ..values import passes
 
 KIND = "promote"
+value_inputs = passes
 
 RANK = 0
 FULL, HELD, VALUE = 0, 1, 2

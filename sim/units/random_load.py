@@ -3,6 +3,7 @@
 from . import load
 
 KIND = "random_load"
+STEERED_BY = (0,)
 
 
 def pack(unit, graph, build):
@@ -14,3 +15,4 @@ def pack(unit, graph, build):
 
 
 step = load.step
+value_inputs = load.value_inputs

@@ -22,6 +22,7 @@ from ..selectors import selected, selects_beyond
 from ._arbiter import CURRENT, FIRST, LOCKED, OWN, grant, waits
 
 KIND = "reassemble"
+STEERED_BY = (-1,)
 ARBITRATES = True
 
 RANK, HOLLOW, N, WIDTH = 0, 1, 2, 3
@@ -37,6 +38,11 @@ def pack(unit, graph, build):
     par[HOLLOW] = unit.config["hollow"]
     par[N] = len(unit.inputs) - 1
     par[WIDTH] = graph.links[unit.inputs[-1]].payload.data_bits
+
+
+def value_inputs(unit, graph, port):
+    """Elements of every input pass."""
+    return range(len(unit.inputs) - 1)
 
 
 @compiled

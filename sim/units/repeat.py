@@ -18,8 +18,10 @@ from ..network import (
     stop_of,
     with_stop,
 )
+from ..values import passes
 
 KIND = "repeat"
+value_inputs = passes
 
 N = 0
 MADE = 0

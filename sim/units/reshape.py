@@ -42,6 +42,11 @@ def pack(unit, graph, build):
     par[OUTPUTS] = len(unit.outputs)
 
 
+def value_inputs(unit, graph, port):
+    """Elements pass; padding has the value 0, whatever it is worth. Flags have none."""
+    return (0,) if port == 0 and not unit.params.get("pad") else None
+
+
 @compiled
 def step(u, par, st, ins, outs, net):
     """One beat (of data and of flags) a cycle, from the input or of padding."""

@@ -23,6 +23,7 @@ from ..network import (
     stop_of,
     with_stop,
 )
+from ..values import passes
 from .scratchpad import (
     PAGE_FRAMES,
     READERS,
@@ -40,6 +41,8 @@ from .scratchpad import (
 )
 
 KIND = "streamify"
+STEERED_BY = (0,)
+value_inputs = passes
 
 LOOPS = 4
 COUNT_MASK = (1 << 24) - 1

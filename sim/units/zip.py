@@ -15,10 +15,12 @@ from ..network import (
     pop,
     push,
 )
+from ..selectors import BITS
 
 KIND = "zip"
 
-N, TALLEST, FIRST = 0, 1, 2
+# JOINS: whether the control value is those of all inputs, each at its ``OFFSETS``.
+N, TALLEST, FIRST, JOINS, OFFSETS = 0, 1, 2, 3, 4
 MISALIGNED, SHAPE = ErrorCode.MISALIGNED, ErrorCode.SHAPE
 
 
@@ -28,11 +30,20 @@ def pack(unit, graph, build):
     build.par[unit.index, N] = len(unit.inputs)
     build.par[unit.index, TALLEST] = sum(1 << k for k, height in enumerate(heights) if height == max(heights))
     build.par[unit.index, FIRST] = heights.index(max(heights))
+    build.par[unit.index, JOINS] = graph.links[unit.outputs[0]].payload.data_bits <= BITS
+    if build.par[unit.index, JOINS]:
+        widths = [graph.links[link].payload.data_bits for link in unit.inputs]
+        build.par[unit.index, OFFSETS:OFFSETS + len(widths)] = [sum(widths[:k]) for k in range(len(widths))]
+
+
+def value_inputs(unit, graph, port):
+    """Those of all inputs, as far as they fit."""
+    return range(len(unit.inputs)) if graph.links[unit.outputs[0]].payload.data_bits <= BITS else None
 
 
 @compiled
 def step(u, par, st, ins, outs, net):
-    """A join: all inputs or none. The control value is the first input's."""
+    """A join: all inputs or none."""
     for k in range(par[N]):
         if not can_pop(net, ins[k]):
             return STARVED
@@ -51,7 +62,11 @@ def step(u, par, st, ins, outs, net):
             return BLOCKED
     if not can_push(net, outs[0]):
         return BLOCKED
-    push(net, outs[0], first | rows, peek_value(net, ins[0]))
+    value = 0
+    if par[JOINS] == 1:
+        for k in range(par[N]):
+            value |= peek_value(net, ins[k]) << par[OFFSETS + k]
+    push(net, outs[0], first | rows, value)
     for k in range(par[N]):
         pop(net, ins[k])
     return BUSY

@@ -24,7 +24,7 @@ from amaranth.lib.wiring import In, Out
 
 from step_lang.errors import BadParameter, UnknownFunction
 from step_lang.fn.base import Function
-from step_lang.types import Tile, Type
+from step_lang.types import Selector, Tile, Type
 
 from ..beat import BeatLayout
 
@@ -39,8 +39,12 @@ class Datapath(wiring.Component):
     until the next enabled cycle. Steps of the next operands may follow at once. There is no valid bit: whoever
     uses the pipeline carries one beside it (`step_hw.units.front`).
 
-    Members: ``en`` In(1), ``step`` In, ``operand0..`` In, ``result`` Out, and an input for each register in ``cfg``.
+    Members: ``en`` In(1), ``step`` In, ``operand0..`` In, ``result`` Out, and an input for each register in ``cfg``;
+    where the function ``refuses`` operands, ``wrong`` Out(1), combinational, for those that it does.
     """
+
+    refuses: int = 0
+    """Error code of operands that the function does not take; 0: it takes all."""
 
     def __init__(self, operands: Sequence[int], result: int, *, latency: int, interval: int = 1,
                  cfg: Mapping[str, int] | None = None):
@@ -54,6 +58,7 @@ class Datapath(wiring.Component):
             **{f"operand{i}": In(width) for i, width in enumerate(operands)},
             **{name: In(width) for name, width in self.cfg_widths.items()},
             "result": Out(result),
+            **({"wrong": Out(1)} if self.refuses else {}),
         })
 
     @property
@@ -97,7 +102,9 @@ class ElementOp:
 
 
 def width_of(type_: Type) -> int:
-    """Data bits of a physical tile on a link."""
+    """Data bits of a physical tile, or a selector, on a link."""
+    if isinstance(type_, Selector):
+        return type_.n
     if not isinstance(type_, Tile) or not type_.is_static:
         raise BadParameter(f"compute unit operand: {type_} vs a physical tile of static size",
                            fix="lower the program onto physical tiles first")
@@ -105,12 +112,14 @@ def width_of(type_: Type) -> int:
 
 
 def tile_layout(type_: Type) -> BeatLayout:
-    """Layout of the link that carries a physical tile."""
-    return BeatLayout(width_of(type_), int(type_.rows))
+    """Layout of the link that carries a physical tile, or a selector."""
+    return BeatLayout(width_of(type_), int(type_.rows) if isinstance(type_, Tile) else 1)
 
 
-def type_key(type_: Tile) -> str:
-    """Short text that tells physical tiles apart in module names: ``bf16_4x4``."""
+def type_key(type_: Tile | Selector) -> str:
+    """Short text that tells physical tiles and selectors apart in module names: ``bf16_4x4``, ``selector_8``."""
+    if isinstance(type_, Selector):
+        return f"selector_{type_.n}"
     return f"{type_.dtype}_{type_.rows}x{type_.cols}"
 
 

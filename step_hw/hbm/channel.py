@@ -49,6 +49,8 @@ class Channel(wiring.Component):
         Element requests of each port.
     idle : Out(number of write ports)
         Nothing of this write port is waiting here.
+    served : Out(number of write ports)
+        The last burst of an element of this write port is accepted.
     resp_valid : Out(number of read ports), resp_slot, resp_q
         Which port the burst on the storage's read port belongs to.
     store_read_enable, store_read_line, store_write_enable, store_write_line, store_write_data
@@ -103,7 +105,7 @@ class Channel(wiring.Component):
                 "resp_q": Out(max(1, self.q_width)),
             }
         if writes:
-            members |= {"idle": Out(len(writes))}
+            members |= {"idle": Out(len(writes)), "served": Out(len(writes))}
         super().__init__(members)
 
     @property
@@ -131,7 +133,7 @@ class Channel(wiring.Component):
         waiting = Signal(len(ports))
         m.d.comb += [waiting[p].eq(level != 0) for p, (level, _) in enumerate(queues)]
         if self.writes:
-            m.d.comb += self.idle.eq(~waiting[len(self.reads) :])
+            m.d.comb += [self.idle.eq(~waiting[len(self.reads) :]), self.served.eq(pop[len(self.reads) :])]
 
         # Rotating priority: ports after the one served last come first; an element begun is finished.
         index = range(max(2, len(ports)))

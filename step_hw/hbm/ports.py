@@ -65,6 +65,8 @@ class WritePort(wiring.Signature):
     req<c> : Out(stream of {line, position, data}), one per channel
         The element's bursts on this channel, first line lowest in ``data``; ``position`` is the element's place in its
         burst where several share one (else absent).
+    served<c> : In(1), one per channel
+        The channel accepts the last burst that an element has there; elements of a channel are served in order.
     idle : In(1)
         Every burst of this port has been accepted by its channel.
     """
@@ -81,5 +83,7 @@ class WritePort(wiring.Signature):
             }
         )
         super().__init__(
-            {f"req{c}": Out(stream.Signature(self.request)) for c in range(memory.channels)} | {"idle": In(1)}
+            {f"req{c}": Out(stream.Signature(self.request)) for c in range(memory.channels)}
+            | {f"served{c}": In(1) for c in range(memory.channels)}
+            | {"idle": In(1)}
         )

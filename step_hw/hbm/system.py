@@ -86,6 +86,11 @@ class MemorySystem(Unit):
             port.idle.eq(Cat(ch["idle"][i] for ch in channels).all())
             for i, port in enumerate(getattr(self, f"write{i}") for i in range(len(self.writes)))
         ]
+        m.d.comb += [
+            getattr(getattr(self, f"write{i}"), f"served{c}").eq(ch["served"][i])
+            for i in range(len(self.writes))
+            for c, ch in enumerate(channels)
+        ]
         none = Const(-1, COUNTER_WIDTH)
         first = last = None
         for c, ch in enumerate(channels):

@@ -19,12 +19,12 @@ class Map(ComputeUnit):
 
     The pipeline advances as a whole and stalls only when its last stage holds a beat that the output does not take.
     Stops pass unchanged; bare stops and done travel in order and take a stage like any beat. Inputs whose stop,
-    empty or done differ raise MISALIGNED.
+    empty or done differ raise MISALIGNED; a selector that ``selector_index`` does not take raises SELECTOR.
 
     Parameters (``UnitSpec.params`` of kind "map")
     ----------------------------------------------
     function : step_lang.fn.base.Function
-    in_types, out_type : physical tiles (``Tile`` of static size: T x T, T x 1, 1 x T or 1 x 1)
+    in_types, out_type : physical tiles (``Tile`` of static size: T x T, T x 1, 1 x T or 1 x 1), or a selector
     tile : T
     rows_per_cycle : rows an elementwise function serves a cycle; divides the result's rows or exceeds them
     k_per_cycle : products a cycle of ``matmul`` and ``row_sum``; divides the depth or exceeds it
@@ -67,7 +67,9 @@ class Map(ComputeUnit):
         m = Module()
         o = self.out0
         en = Signal()
-        valid, token = self._front(m, self.path.interval, rows_operand(self.in_types, self.out_type), en)
+        wrong = self.path.wrong if self.path.refuses else None
+        valid, token = self._front(m, self.path.interval, rows_operand(self.in_types, self.out_type), en, wrong,
+                                   self.path.refuses)
         last_valid, last, moving = self._pipe(m, self.path.latency, en, valid, token)
         self._connect(m, "path", self.path, en & moving, token.step)
         result = self.path.result

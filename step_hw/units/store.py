@@ -1,14 +1,14 @@
 """Store: elements of a stream to an affine view of an off-chip tensor, in arrival order."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib.wiring import Out
-from amaranth.utils import exact_log2
 
 from step_lang.memory_config import MemoryConfig
 
 from ..beat import BeatLayout
 from ..hbm.affine import AFFINE_REGISTERS, AffineCounter
 from ..hbm.ports import WritePort
+from ..hbm.writing import request_writes
 from ..unit import ErrorCode, Unit
 
 __all__ = ["Store"]
@@ -65,55 +65,24 @@ class Store(Unit):
 
     def elaborate(self, platform):
         m = Module()
-        i, elements = self.in0, self.port.elements
-        span, bursts = elements.span, elements.bursts
-        group_bits, share_bits = exact_log2(elements.groups), exact_log2(elements.per_burst)
-        line_bits = exact_log2(self.memory.alignment)
+        i = self.in0
         m.submodules.counter = counter = AffineCounter()
         m.d.comb += [getattr(counter.cfg, name).eq(getattr(self.cfg, name)) for name in AFFINE_REGISTERS]
         error = Signal(4)
         full = Signal()  # the view's last position is taken
         ended = Signal()  # done has been seen
-        index = Signal(40)
-        group = Signal(max(1, group_bits))
-        line = Signal(32)
         element = Signal()
         overflow = Signal()
-        outside = Signal()
-        accept = Signal()
-        taken, took, targets = (Signal(self.memory.channels, name=n) for n in ("taken", "took", "targets"))
+        accept, outside, _ = request_writes(m, self, element & ~overflow, counter.index, i.payload.data)
         m.d.comb += [
             self.error.eq(error),
             self.state.eq(Cat(full, ended)),
-            index.eq(counter.index),
-            group.eq((index >> share_bits)[:group_bits]),
-            line.eq((self.cfg.base >> line_bits) + (index >> (group_bits + share_bits)) * bursts),
             element.eq(i.valid & ~i.payload.empty & (error == 0)),
             overflow.eq(full | counter.barren | counter.hollow),
-            # A negative index is a large one; a base within a line would be another element's.
-            outside.eq((index >= self.cfg.limit) | self.cfg.base[:line_bits].any()),
-            targets.eq(Const((1 << span) - 1, self.memory.channels) << (group * span)),
-        ]
-        for c in range(self.memory.channels):
-            req = getattr(self.mem, f"req{c}")
-            # Burst k of an element lies on channel group * span + k % span; only one group's requests are valid.
-            width = 8 * elements.burst_bytes
-            data = Signal(8 * elements.element_bytes, name=f"data{c}")
-            m.d.comb += data.eq(i.payload.data)
-            m.d.comb += [
-                req.valid.eq(element & ~overflow & ~outside & targets[c] & ~taken[c]),
-                req.payload.line.eq(line),
-                req.payload.position.eq(index[:share_bits]),
-                req.payload.data.eq(Cat(data.word_select(q * span + c % span, width) for q in range(bursts))),
-                took[c].eq(req.valid & req.ready),
-            ]
-        m.d.comb += [
-            accept.eq(element & ~overflow & ~outside & (taken | took | ~targets).all()),
             counter.step.eq(accept),
             i.ready.eq(accept | (i.payload.empty & (error == 0))),
             self.finished.eq(ended & self.mem.idle),
         ]
-        m.d.sync += taken.eq(Mux(accept, 0, taken | took))
         with m.If(accept & counter.last):
             m.d.sync += full.eq(1)
         with m.If(element & overflow):

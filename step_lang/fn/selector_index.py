@@ -21,6 +21,7 @@ class SelectorIndex(Function):
     """
 
     name = "selector_index"
+    has_hardware = True
 
     def __init__(self) -> None:
         super().__init__()

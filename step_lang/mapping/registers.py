@@ -44,6 +44,8 @@ _FOLD = {"rank": STOP_WIDTH, "inner": 2, "n1": INNER_WIDTH, "n0": INNER_WIDTH}
 REGISTERS: Mapping[str, Mapping[str, int]] = {
     "load": _VIEW,
     "store": _VIEW,
+    "random_load": {"base": 32, "limit": 32},
+    "random_store": {"base": 32, "limit": 32, "inner": STOP_WIDTH},
     "input": {**_VIEW, "regular": 1},
     "bufferize": {"rank": STOP_WIDTH, "uses": USES_WIDTH},
     "streamify": {"n": STOP_WIDTH, "c": STOP_WIDTH, "repeat": 24, "affine": 1,

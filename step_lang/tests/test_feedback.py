@@ -23,6 +23,7 @@ from step_lang import (
     int32,
     interpret,
     ops,
+    parse_tokens,
     ragged,
     scalar,
     u32,
@@ -154,6 +155,25 @@ def test_promote_in_a_loop_holds_one_token():
     assert result.tensors["y"].ravel().tolist() == [2, 20, 4, 40, 8, 80]
     with pytest.raises(DeadlockError, match="nothing ever came from 'partition_1'"):
         run_loop(body, 6, [1], all=[[{0}] * 6])
+
+
+@pytest.mark.parametrize("rank, text, taken", [
+    (1, "1 2 S1 3 S1", 3),      # every stop vanishes: nothing to wait for
+    (2, "1 2 S1", 1),           # a bare S2 may follow, and closes what 2 ends
+    (2, "1 2", 2),              # no bare stop follows an element without a stop
+    (2, "1 S2", 1),
+    (2, "1 S1 S1", 0),          # the bare S1 vanishes, and 1 waits on
+    (2, "1 S1 S1 S2", 3),
+    (2, "S1 S1", 2),
+])
+def test_flatten_holds_what_may_have_to_take_a_stop(rank, text, taken):
+    with Program("p"):
+        x = ops.input_stream("x", U32, tuple(ragged(f"d{k}") for k in range(rank + 1)))
+        operator = ops.flatten(x, 0, 1).producer
+    end = " D" if rank == 1 else " 9 S2 D"  # to be a whole stream
+    tokens = parse_tokens(text + end, rank, U32)
+    tokens = tokens.cut(0, len(tokens) - (rank == 2))
+    assert operator.ready([tokens], [False]) == [taken]
 
 
 def parallel(requests, regions):

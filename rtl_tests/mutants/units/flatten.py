@@ -44,6 +44,12 @@ UNIT = seeded(
             "open_.eq(~i.payload.empty & (stop != 0) & ",
             "open_.eq(~i.payload.empty & ",
         ),
+        ("an element waits although no stop is left", " & (hi != self.cfg.rank))", ")"),
+        ("an element never waits below the highest rank", "(hi != self.cfg.rank)", "(hi == self.cfg.rank)"),
+        ("rank off by one", "(hi != self.cfg.rank)", "(hi + 1 != self.cfg.rank)"),
+        ("dimensions merged from 0 only are held", "(merged == 0) & (hi", "(merged == lo) & (hi"),
+        ("done dropped", "m.If(i.valid & i.ready & ~vanishes & ~closes)",
+         "m.If(i.valid & i.ready & ~vanishes & ~closes & ~i.payload.done)"),
         ("a beat leaves twice", "m.d.sync += full.eq(0)", "m.d.sync += full.eq(full)"),
     ],
 )

@@ -114,6 +114,10 @@ CASES = [
     BadRun("more elements than the tensor has", _store_too_many, {"x": [1, 2, 3]}, "store1", "3 vs 2", "OVERFLOW"),
     BadRun("a buffer larger than the scratchpad", _buffer, {"x": [list(range(9))]}, "keep", None, "EXHAUSTED"),
     BadRun("operands out of step", _zip, {"a": [1, 2, 3], "b": [1, 2]}, "sum", "vs", "MISALIGNED"),
+    BadRun("address past the end of the tensor", _random_load, {"at": [0, 4]}, "lookup", "address 4", "ADDRESS_RANGE"),
+    BadRun("store past the end of the tensor", _random_store, {"at": [3, 9], "x": [1, 2]}, "scatter", "address 9",
+           "ADDRESS_RANGE"),
+    BadRun("more valid rows than the tile has", _trim, {"n": [5]}, "trim", "5 rows vs", "SHAPE"),
 ]
 
 

@@ -230,3 +230,32 @@ def test_tiles_of_the_input_are_data():
         x = ops.input_stream("x", Tile(T, T, bf16), (3,))
         ops.linear_offchip_store(ops.map(fn.add(), x, x), p.tensor("y", (3 * T, T), bf16))
     agree(Design(p, HW, {"x": [np.full((T, T), k).astype(bf16.numpy) for k in range(3)]}))
+
+
+def counted() -> Program:
+    """Sums of an input stream, and how many elements of a chunk are padding, are counts and addresses."""
+    with Program("counted") as p:
+        table = p.tensor("table", (16, 1), int32)
+        parts = ops.input_stream("parts", U32, (ragged("n"), ragged("length")))
+        sums = ops.accum(fn.add(), parts, rank=1, init=1, name="sums")
+        largest = ops.accum(fn.max(), parts, rank=1, name="largest")
+        _, flags = ops.reshape(sums, 2, pad=0, name="pairs")
+        padding = ops.accum(fn.add(), ops.map(fn.cast("u32"), flags, name="flag"), rank=1, name="padding")
+        for name, at in (("sum", sums), ("largest", largest), ("padding", padding)):
+            addr = ops.flat_map(fn.counter(), at, name=f"count_{name}")
+            ops.linear_offchip_store(ops.random_offchip_load(addr, table, (1, 1), name=f"look_up_{name}"),
+                                     p.tensor(f"y_{name}", (64, 1), int32), name=f"store_{name}")
+    return p
+
+
+@pytest.mark.parametrize("parts", [[[1, 2], [], [3]], [[0]], [[5, 0, 2], [1]]], ids=str)
+def test_values_of_folds_and_of_padding_flags(parts):
+    """The model computes what it is steered by: sums, maxima, an empty group's init, flags of padding."""
+    p = counted()
+    data = p.operator("pairs").outputs[0]
+    with p:
+        ops.linear_offchip_store(data, p.tensor("y_data", (8, 1), u32), name="store_data")
+    run = agree(Design(p, HW, {"parts": parts}))
+    table = random_tensors(p, 0)["table"][:, 0]
+    wanted = [table[i] for part in parts for i in range(1 + sum(part))]
+    assert run.tensors["y_sum"][:len(wanted), 0].tolist() == wanted

@@ -19,6 +19,9 @@ class ErrorCode:
 
 
 _FIXES = {
+    ErrorCode.STOP_RANGE: "give streams of the rank and the dimensions that the program states",
+    ErrorCode.SHAPE: "give streams and counts of the sizes that the program states",
+    ErrorCode.PROTOCOL: "end streams only where what they hold is complete",
     ErrorCode.EXHAUSTED: "raise scratchpad.frames or accumulator.entries in the hardware configuration",
     ErrorCode.ADDRESS_RANGE: "keep the view or address inside the tensor",
     ErrorCode.OVERFLOW: "store no more tiles than the tensor holds",

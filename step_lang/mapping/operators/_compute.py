@@ -50,7 +50,7 @@ def function_params(builder: Builder, op) -> dict[str, Any]:
     return {
         "function": op.fn, "in_types": tuple(hardware_type(stream.type, hw) for stream in op.inputs),
         "out_type": hardware_type(result, hw), "tile": hw.tile, "rows_per_cycle": rows_per_cycle(builder, op),
-        "k_per_cycle": hw.k_per_cycle, "masked": isinstance(result, Tile) and not is_static(result.rows),
+        "k_per_cycle": hw.k_per_cycle, "masked": isinstance(result, Tile) and result.rows not in (1, hw.tile),
     }
 
 

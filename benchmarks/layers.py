@@ -149,6 +149,7 @@ def main() -> None:
     """Run the cases and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", choices=["moe", "attention", []], help="which tables (default: both)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name has TEXT, such as 'static N = 8'")
     parser.add_argument("--data", type=Path, help="directory that holds traces/")
     parser.add_argument("--tile", type=int, default=8)
     parser.add_argument("--simulator", choices=["verilator", "icarus"], default="verilator")
@@ -164,6 +165,8 @@ def main() -> None:
     arguments.output.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     for case in cases(set(arguments.what or ["moe", "attention"]), arguments.data, arguments.small):
+        if arguments.only not in case.name:
+            continue
         rows.append(run(case, hw, arguments))
         print(f"{case.name}: {rows[-1]['cycles']:,} cycles, {rows[-1]['wall_seconds']:.0f} s", file=sys.stderr)
         (arguments.output / "layers.json").write_text(json.dumps(rows, indent=1))

@@ -101,8 +101,17 @@ KNOWN = {
     "routing": _routed,
     "merging": lambda p: ops.eager_merge([_input(), _input("b")])[0],
     "padding by 0": lambda p: ops.flatten(ops.reshape(_input(), chunk=3, pad=0)[0], 0, 1),
+    "sums": lambda p: ops.accum(fn.add(), ops.reshape(_input(), chunk=2)[0], rank=1, init=5),
+    "maxima": lambda p: ops.accum(fn.max(), ops.reshape(_input(), chunk=2)[0], rank=1),
+    "counts of padding": lambda p: ops.accum(fn.add(), ops.map(fn.cast("u32"), _flags(p)), rank=1),
     "names of a merge": lambda p: ops.map(fn.selector_index(), _names(p)),
 }
+
+
+def _flags(p):
+    data, flags = ops.reshape(_input(), chunk=3, pad=0)
+    ops.linear_offchip_store(data, p.tensor("padded", (6, 1), u32))
+    return flags
 
 
 def _names(p):

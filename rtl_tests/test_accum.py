@@ -65,6 +65,7 @@ OPEN_BINS = ("open state", "smaller tensor than the last group's", "larger tenso
              "smaller tensor waits for the drain", "open fold of several tensors")
 HOLLOW_BINS = ("bare stop leaves as one", "bare stop behind a bare stop", "bare stop waits for the drain")
 
+
 def _declared(config: FoldConfig) -> list[str]:
     """Bins that ``config`` can reach."""
     found = {*BINS, *HOLLOW_BINS}

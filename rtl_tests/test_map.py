@@ -120,6 +120,17 @@ def test_model_equals_rtl(simulator, config):
     assert_model_equals_rtl(simulator, unit_of("map", config), cases, params=config.params)
 
 
+@pytest.mark.parametrize("rows", [0, 1, 3, 4])
+def test_rows_that_are_not_valid_are_zero(simulator, rows):
+    """Though zero times infinity is not a number."""
+    config = CONFIGS[IDS.index("matmul_masked")]
+    infinite = sum(0x7F80 << 16 * i for i in range(16))
+    ports = [[Beat(infinite & ((1 << 64 * rows) - 1), rows), DONE], [Beat(infinite, 4), DONE]]
+    case = Case("infinite", {"in0": ports[0], "in1": ports[1]}, {"out0": interpreted("map", config, ports, 0)})
+    (result,) = bench_unit(simulator, unit_of("map", config), [case])
+    assert result.beats["out0"][0] == Beat(sum(0x7F800000 << 32 * i for i in range(4 * rows)), rows)
+
+
 @pytest.mark.parametrize("other", [[Beat(5, 1, 2), DONE], [bare(1), DONE], [DONE]], ids=["stop", "empty", "done"])
 def test_misaligned(simulator, other):
     """Inputs that disagree raise the sticky code, and nothing of them leaves."""

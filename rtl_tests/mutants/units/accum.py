@@ -86,9 +86,41 @@ UNIT = seeded(
             "o.payload.stop.eq(Mux(drain.last, drain_stop, 0)),",
         ),
         ("every step writes an element twice", "complete.eq(valid & go & token.last),", "complete.eq(valid & go),"),
+        (
+            "a hollow fold drops the state behind which an empty vector follows",
+            "drain_bare.eq(token.empty & ~token.done & ~started & self.cfg.hollow)",
+            "drain_bare.eq(token.empty & ~token.done & self.cfg.hollow)",
+        ),
+        (
+            "a bare stop that closes an open fold drains one entry",
+            "drain_size.eq(Mux(element, position.index, size))",
+            "drain_size.eq(position.index)",
+        ),
+        (
+            "a hollow group that leaves no stop is no error",
+            "Mux(self.cfg.hollow, token.stop == rank, is_open)",
+            "Mux(self.cfg.hollow, 0, is_open)",
+        ),
+        ("init of dynamic rows has all rows", "1 if self.masked else self.max_rows", "self.max_rows"),
+        (
+            "only the first entry starts anew",
+            "state.first.eq(~started),",
+            "state.first.eq(~started & (position.index == 0)),",
+        ),
         ("bare stops are folded", "state.write.eq(valid & go & element),", "state.write.eq(valid & go),"),
     ],
     compute=[
+        ("off by one: a row too many counts as valid", "(rows > i)", "(rows >= i)"),
+        (
+            "tiles of other rows are no error",
+            "self.differs.eq(rows[self.index] != self.rows)",
+            "self.differs.eq(0)",
+        ),
+        (
+            "an open matrix never ends",
+            "more & ~((size == 0) & self.close)",
+            "more & ~((size == 0) & self.close & (self.inner != 2))",
+        ),
         ("valid rows of another entry", "self.read_rows.eq(rows[self.read_index])", "self.read_rows.eq(rows[0])"),
         (
             "more entries than there are is no error",

@@ -82,6 +82,10 @@ def trials() -> tuple[Trial, ...]:
         outer += [b for _ in range(64 // n) for b in (Beat(), Beat(stop=1))] + [DONE]
         made.append(_trial(f"rate {n} {most}", outer, 1, n, most, rng))
     made.append(_trial("empty groups", beats("S1 S1 S1 S1 S1 S1 D"), 1, 1, 2, rng, directed=True))
+    line, groups = rows(rng, beats("1 2 3 D"), 2), rows(rng, beats("S1 4 5 S1 D"), 2)
+    made.append(Trial("done ends a group", {"in0": [*line, *groups]},
+                      {"out0": [*_expected(line, 1, 2, 2), *_expected(groups, 2, 2, 2)]}, {"n": 2, "rows": 2},
+                      directed=True))
     for rank in (0, 1, 2):
         for name, outer in corner_streams(rank, Beat).items():
             made.append(_trial(f"{name}, rank {rank + 1}", outer, rank, rng.randint(1, 3), rng.randint(1, T), rng))

@@ -91,6 +91,11 @@ def trials() -> tuple[Trial, ...]:
     zeros = [0] * 3 + [1] + [0] * 4 + [2, 0, 0]
     made.append(_trial("blocks of no row", tiles(rng, beats("1 S1 2 3 S1 4 5 S1 6 7 8 S1 9 8 7 S2 D"),
                                                  iter(zeros).__next__, 1), 4, 1, directed=True))
+    line = tiles(rng, beats("1 2 D"), lambda: 3, 2)
+    for name, outer in (("no row", "1 S1 2 S1 D"), ("nothing", "S1 1 S1 D")):
+        vectors = tiles(rng, beats(outer), lambda: 0, 2)
+        made.append(Trial(f"done ends a vector, then {name}", {"in0": [*line, *vectors]},
+                          {"out0": [*_expected(line, 2, 2), *_expected(vectors, 3, 2)]}, {"n": 2}, directed=True))
     for rank in (0, 1, 2):
         for name, outer in corner_streams(rank, Beat).items():
             n = rng.randint(1, 3)

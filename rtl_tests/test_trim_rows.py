@@ -96,6 +96,8 @@ def wrong_trials() -> tuple[Trial, ...]:
         _wrong("bare stop for a count",
                [*one, *vector, bare(3), DONE], beats("5 6 S1 6 S1 D"), misaligned, leave=[4, 2]),
         _wrong("tile for a bare stop", [*one, *vector, *vector, DONE], beats("5 6 S1 S1 D"), misaligned, leave=[4, 2]),
+        _wrong("done for a bare stop", [*one, *vector, DONE], beats("5 6 S1 S1 D"), misaligned, leave=[4, 2]),
+        _wrong("bare stop for done", [*one, *vector, bare(3), DONE], beats("5 6 S1 D"), misaligned, leave=[4, 2]),
         _wrong("tiles of different rows",
                [*one, beat(rng, 3), beat(rng, 2, 3), DONE], beats("5 1 S1 D"), misaligned, leave=[1]),
         _wrong("done inside a tile", [*one, beat(rng, T, 1), DONE], beats("5 1 S1 D"), protocol),

@@ -1,6 +1,7 @@
 """Bench of ``step_hw/units/unpack_rows.py`` and its model."""
 
-from functools import cache
+from functools import cache, partial
+from itertools import repeat
 from random import Random
 
 import pytest
@@ -85,15 +86,15 @@ def trials() -> tuple[Trial, ...]:
     for n, most in ((1, 1), (1, T), (2, 1), (3, 3), (COLUMNS, 1), (COLUMNS, T)):
         # Single row tiles, in one vector and in vectors of their own, then tiles of several row tiles.
         outer = [Beat() for _ in range(100 // n)] + [Beat(stop=1) for _ in range(100 // n)] + [DONE]
-        made.append(_trial(f"rate {n} {most}", tiles(rng, outer, lambda most=most: most, n), 3, n))
+        made.append(_trial(f"rate {n} {most}", tiles(rng, outer, repeat(most).__next__, n), 3, n))
     made.append(_trial("rate of tall tiles", tiles(rng, beats("1 2 3 4 5 6 7 8 S1 D"), lambda: 2 * T + 1, 2), 3, 2))
     made.append(_trial("empty vectors", tiles(rng, beats("S1 S1 S1 S1 S1 D"), int, 2), 3, 2, directed=True))
     zeros = [0] * 3 + [1] + [0] * 4 + [2, 0, 0]
     made.append(_trial("blocks of no row", tiles(rng, beats("1 S1 2 3 S1 4 5 S1 6 7 8 S1 9 8 7 S2 D"),
                                                  iter(zeros).__next__, 1), 4, 1, directed=True))
     line = tiles(rng, beats("1 2 D"), lambda: 3, 2)
-    for name, outer in (("no row", "1 S1 2 S1 D"), ("nothing", "S1 1 S1 D")):
-        vectors = tiles(rng, beats(outer), lambda: 0, 2)
+    for name, text in (("no row", "1 S1 2 S1 D"), ("nothing", "S1 1 S1 D")):
+        vectors = tiles(rng, beats(text), lambda: 0, 2)
         made.append(Trial(f"done ends a vector, then {name}", {"in0": [*line, *vectors]},
                           {"out0": [*_expected(line, 2, 2), *_expected(vectors, 3, 2)]}, {"n": 2}, directed=True))
     for rank in (0, 1, 2):
@@ -105,7 +106,7 @@ def trials() -> tuple[Trial, ...]:
         rank, n = i % 3, rng.choice([1, 1, 2, 3, COLUMNS])
         outer = [b for _ in range(rng.randint(1, 3)) for b in random_stream(rng, rank, Beat, 4)]
         choices = rng.choice([[0, 1, 2, T, T + 1], [0, 0, 0, 1], [1], [T]])
-        stream = tiles(rng, outer, lambda choices=choices: rng.choice(choices), n)
+        stream = tiles(rng, outer, partial(rng.choice, choices), n)
         made.append(_trial(f"random {i}, rank {rank + 2}", stream, rank + 2, n))
     return (*made, *wrong_trials())
 

@@ -61,7 +61,7 @@ def step(u, par, st, ins, outs, net):
         error = MISALIGNED
     elif not empty and ((total != 0 and count > total) or rows > par[ROWS]):
         error = SHAPE
-    elif not empty and rows != par[ROWS] and ((ends and not closes) or not enough):
+    elif not empty and rows != par[ROWS] and ends and not closes:
         error = SHAPE
     elif not empty and closes and not enough:
         error = SHAPE

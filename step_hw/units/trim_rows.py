@@ -83,7 +83,7 @@ class TrimRows(Unit):
             misshapen.eq(~d.empty & (
                 ((cfg.total != 0) & (c.data > cfg.total))
                 | (d.rows > cfg.rows)
-                | ((d.rows != cfg.rows) & (ends & ~closes | ~enough))
+                | ((d.rows != cfg.rows) & ends & ~closes)
                 | (closes & ~enough))),
             good.eq(present & ~unfinished & ~hollow & ~differ & ~misshapen),
             holds.eq(~d.empty & ends & ~closes & enough & ~dropping),

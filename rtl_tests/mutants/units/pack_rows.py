@@ -56,5 +56,18 @@ UNIT = seeded(
         ),
         ("a short row is no error", "~beat.done & (ends != (at + 1 == n))", "0"),
         ("the stream may end inside a row", "unfinished.eq(beat.empty & (at != 0))", "unfinished.eq(0)"),
+        ("swapped banks", "read.addr.eq(Cat(sent, draining))", "read.addr.eq(Cat(sent, ~draining))"),
+        (
+            "an empty group is not zero",
+            "counts[filling].eq(Mux(bare, 0, row + ~beat.done))",
+            "counts[filling].eq(row + ~beat.done)",
+        ),
+        ("done overtakes an open block", "~unfinished & (row == 0) & (full == 0))", "~unfinished & (full == 0))"),
+        ("rows are not counted anew", "filling.eq(~filling), row.eq(0),", "filling.eq(~filling),"),
+        ("a group goes on behind done", "m.d.sync += inside.eq(0)", "m.d.sync += inside.eq(inside)"),
+        ("a row without tiles is no error", "~group | inside", "~group"),
+        ("every tile of the last row closes", "Mux(last, closing[draining], 0)", "closing[draining]"),
+        ("done closes a group", "Mux(beat.done, 1, beat.stop)", "Mux(beat.done, 2, beat.stop)"),
+        ("a bank fills only when both are empty", "~full.bit_select(filling, 1))", "(full == 0))"),
     ],
 )

@@ -64,5 +64,37 @@ UNIT = seeded(
             "read.addr.eq(Cat(sent, draining))",
             "read.addr.eq(Cat(sent & 0, draining))",
         ),
+        (
+            "a late stop goes to the other bank",
+            "closing[~filling].eq(beat.stop - 1)",
+            "closing[filling].eq(beat.stop - 1)",
+        ),
+        ("a last row is not released by done", "coming.eq(good & (begins | beat.done))", "coming.eq(good & begins)"),
+        (
+            "a last row waits until the next block is taken",
+            "coming.eq(good & (begins | beat.done))",
+            "coming.eq(good & beat.done)",
+        ),
+        (
+            "a last row is released by a block without rows",
+            "begins.eq(~beat.empty & ~hollow & (at == 0))",
+            "begins.eq(~beat.empty & (at == 0))",
+        ),
+        ("the next block does not release a last row for good", "with m.If(begins):", "with m.If(begins & hollow):"),
+        (
+            "a block without rows takes a bank",
+            "takes.eq(Mux(hollow, closes & ~filled, ~beat.done))",
+            "takes.eq(~beat.done)",
+        ),
+        (
+            "a vector's rows are forgotten at a block without",
+            "filled.eq(~closes & (filled | ~hollow))",
+            "filled.eq(~closes & ~hollow)",
+        ),
+        ("a vector's rows count behind done", "[begun.eq(0), filled.eq(0)]", "[begun.eq(0)]"),
+        ("a vector goes on behind done", "[begun.eq(0), filled.eq(0)]", "[filled.eq(0)]"),
+        ("rows are not counted anew", "row.eq(Mux(last, 0, row + 1))", "row.eq(row + 1)"),
+        ("swapped banks", "read.addr.eq(Cat(sent, draining))", "read.addr.eq(Cat(sent, ~draining))"),
+        ("a bank fills only when both are empty", "~takes | ~full.bit_select(filling, 1))", "~takes | (full == 0))"),
     ],
 )

@@ -47,6 +47,8 @@ UNIT = seeded(
         ("gives up where another buffer would give a page back", "~w.page_free & w.alone\n", "~w.page_free\n"),
         ("waits for ever for a page that nobody has", "exhausted = open_ & ", "exhausted = 0 & "),
         ("an empty vector inside a buffer is stored", "(fused & hollow) | (bare & open_)", "(fused & hollow)"),
+        ("valid rows are not stored", "w.frame.rows.eq(beat.rows)", "w.frame.rows.eq(1)"),
+        ("exhausted by a buffer that has not begun", "exhausted = open_ & needs_page", "exhausted = needs_page"),
         ("one page a buffer", "needs_page = fused & (offset == 0)", "needs_page = fused & (count == 0)"),
     ],
 )

@@ -18,6 +18,11 @@ UNIT = seeded(
             "self.port.change.eq(good & ~d.empty & ~counted)",
             "self.port.change.eq(good & ~d.empty & ~counted & to.any())",
         ),
+        (
+            "uses are counted when the last output has the reference",
+            "self.port.change.eq(good & ~d.empty & ~counted)",
+            "self.port.change.eq(goes & ~d.empty)",
+        ),
         ("every output counts as one use", "Mux(to[k], uses, 0)", "Mux(to[k], 1, 0)"),
         ("a reference that was freed goes on", "freed.eq(~d.empty & ~self.port.live)", "freed.eq(0)"),
         (

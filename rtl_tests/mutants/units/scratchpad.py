@@ -6,7 +6,8 @@ __all__ = ["UNIT"]
 
 UNIT = seeded(
     "scratchpad",
-    ["rtl_tests/test_scratchpad.py", "rtl_tests/test_streamify.py", "rtl_tests/test_routed_buffers.py"],
+    ["rtl_tests/test_scratchpad.py", "rtl_tests/test_bufferize.py", "rtl_tests/test_streamify.py",
+     "rtl_tests/test_routed_buffers.py"],
     units_scratchpad=[
         ("a reference is of no generation", "generation[r].eq(generation[r] + 1)", "generation[r].eq(generation[r])"),
         (
@@ -65,5 +66,13 @@ UNIT = seeded(
         ("a buffer begins at the page where the last ended", "walking.eq(0), walk_page.eq(0),", "walking.eq(0),"),
         ("the same free page twice", "m.d.sync += head.eq(self._next(head))", "m.d.sync += head.eq(head)"),
         ("a reader sees another page", "entry.addr.eq(Cat(number, ", "entry.addr.eq(Cat(number ^ 1, "),
+        (
+            "a reference is live whatever its generation",
+            "& (generation[number] == p.ref[shape.number_bits:])",
+            "",
+        ),
+        ("an ended use is not taken off", "uses[r].eq(made - ended)", "uses[r].eq(made)"),
+        ("never alone, so never exhausted", "w.alone.eq(sum(taken) == 1)", "w.alone.eq(0)"),
+        ("a place in the buffer goes back for a page", "push.data.eq(entry.data)", "push.data.eq(walk_page)"),
     ],
 )

@@ -6,7 +6,7 @@ __all__ = ["UNIT"]
 
 UNIT = seeded(
     "streamify",
-    ["rtl_tests/test_streamify.py"],
+    ["rtl_tests/test_streamify.py", "rtl_tests/test_routed_buffers.py"],
     units_streamify=[
         ("off by one: a pass too many", "(passes + 1 >= cfg.repeat)", "(passes >= cfg.repeat)"),
         ("dropped stop: the reference's", "Mux(last_pass, buffer.stop + cfg.c, 0)", "Mux(last_pass, cfg.c, 0)"),
@@ -47,6 +47,10 @@ UNIT = seeded(
             "head.ready.eq(fire & last & (ends_use | done))",
             "head.ready.eq(fire & last)",
         ),
+        ("a reference to a freed buffer is used", "freed = ~buffer.empty & ~p.live", "freed = Signal()"),
+        ("done frees a buffer", "p.release.eq(head.ready & ~buffer.empty)", "p.release.eq(head.ready)"),
+        ("off by one: inner stops", "view_stop.eq(k)", "view_stop.eq(k + 1)"),
+        ("a stop too high wraps", "too_high = pass_stop >= 1 << STOP_WIDTH", "too_high = Signal()"),
         ("an empty buffer is read", "hollow = p.length == 0", "hollow = p.length == 1"),
     ],
 )

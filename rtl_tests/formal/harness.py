@@ -6,6 +6,7 @@ from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, UnusedElaboratable, Value
 
+from step_hw.beat import BeatLayout
 from step_hw.unit import Unit
 
 from .grammar import Grammar
@@ -116,8 +117,10 @@ class Harness:
         return ~waits | (port.valid & (Value.cast(beat) == Value.cast(port.payload)))
 
     def _show_stream(self, name: str, port) -> None:
-        for what in ("valid", "ready", "payload"):
-            self.show(f"{name}__{what}", Value.cast(getattr(port, what)))
+        payload = "payload" if isinstance(port.payload.shape(), BeatLayout) else "bits"
+        self.show(f"{name}__valid", port.valid)
+        self.show(f"{name}__ready", port.ready)
+        self.show(f"{name}__{payload}", Value.cast(port.payload))
 
     def legal(self, k: int, rank) -> Grammar:
         """Input ``k`` is a stream of this rank."""

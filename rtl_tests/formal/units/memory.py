@@ -118,9 +118,9 @@ FAULTS = (
 
 CASES = (
     Case("bufferize, scratchpad, streamify: 2 pages of 1, one pass", "rtl_tests.formal.memory",
-         partial(_harness, frames=2, page_frames=1, references=2, repeat=1), 9, None, 6,
+         partial(_harness, frames=2, page_frames=1, references=2, repeat=1), 9, None, 5,
          tuple(f for f in FAULTS if "pass" not in f.what and "late" not in f.what)),
     Case("bufferize, scratchpad, streamify: 2 pages of 2, two passes", "rtl_tests.formal.memory",
-         partial(_harness, frames=4, page_frames=2, references=2, repeat=2), 8, None, 6,
+         partial(_harness, frames=4, page_frames=2, references=2, repeat=2), 8, None, 5,
          tuple(f for f in FAULTS if "last page" not in f.what)),
 )

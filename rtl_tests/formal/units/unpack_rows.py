@@ -72,4 +72,4 @@ FAULTS = (
     Fault("the vector's rows are forgotten", "filled.eq(~closes & (filled | ~hollow))", "filled.eq(~closes & ~hollow)"),
 )
 
-CASES = (Case("unpack_rows", "step_hw.units.unpack_rows", _harness, 8, None, 5, FAULTS),)
+CASES = (Case("unpack_rows", "step_hw.units.unpack_rows", _harness, 8, None, 4, FAULTS),)

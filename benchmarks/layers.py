@@ -35,6 +35,10 @@ from step_lang.hwconfig import HardwareConfig  # noqa: E402
 LENGTHS = {"low": "conv_stdev0174_1845_1860", "high": "conv_stdev1226_0075_0090"}
 """Traces of KV-cache lengths by how much they vary (deviation 174 and 1,226 tokens)."""
 
+ATTENTION = {"k_per_cycle": 2, "channels": 16}
+"""Attention's hardware: operators that multiply a tile in four cycles as the paper's do, which at T = 8 are cells two
+products deep, and a memory that feeds four regions at once (512 bytes a cycle)."""
+
 COLUMNS = {"program": "program", "cycles": "cycles", "model_cycles": "model", "error": "error",
            "bit_exact": "bit-exact", "offchip_bytes": "off-chip bytes", "traffic_exact": "= expression",
            "peak_bytes": "scratchpad peak, bytes", "matmul_units": "matrix units", "utilisation": "their utilisation",
@@ -80,6 +84,15 @@ def cases(what: set[str], data: Path | None, small: bool) -> Iterator[Case]:
                            {**sizes, "schedule": schedule}, asked)
             if not data:
                 return
+
+
+def hardware(case: Case, tile: int) -> HardwareConfig:
+    """The configuration that a case runs on."""
+    hw = HardwareConfig(tile=tile, input_tokens=512)
+    if case.module is not attention:
+        return hw
+    memory = dataclasses.replace(hw.memory, channels=ATTENTION["channels"])
+    return dataclasses.replace(hw, k_per_cycle=min(tile, ATTENTION["k_per_cycle"]), memory=memory)
 
 
 def sized(case: Case, hw: HardwareConfig, seed: int, tolerance: float) -> tuple[Design, dict[str, Any], int]:
@@ -159,15 +172,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, default=Path("build/layers"))
     arguments = parser.parse_args()
-    hw = HardwareConfig(tile=arguments.tile)
-    if not arguments.small:
-        hw = dataclasses.replace(hw, input_tokens=512)
     arguments.output.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     for case in cases(set(arguments.what or ["moe", "attention"]), arguments.data, arguments.small):
         if arguments.only not in case.name:
             continue
-        rows.append(run(case, hw, arguments))
+        rows.append(run(case, hardware(case, arguments.tile), arguments))
         print(f"{case.name}: {rows[-1]['cycles']:,} cycles, {rows[-1]['wall_seconds']:.0f} s", file=sys.stderr)
         (arguments.output / "layers.json").write_text(json.dumps(rows, indent=1))
         (arguments.output / "layers.md").write_text(table(rows))

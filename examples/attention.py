@@ -12,7 +12,7 @@ import numpy as np
 
 from examples.data import random_tensor, selector_bits
 from step_lang import Program, Selector, Stream, Tensor, bf16, fn, ops, ragged, scalar, u32
-from step_lang.dims import Dim
+from step_lang.dims import Shape
 from step_lang.errors import BadParameter
 
 __all__ = ["SCHEDULES", "SWEEPS", "build", "inputs", "load_lengths", "reference", "request_streams", "streams"]
@@ -21,8 +21,8 @@ SCHEDULES = ("coarse", "interleaved", "dynamic")
 SWEEPS = {"schedules": [{"schedule": schedule} for schedule in SCHEDULES]}
 """Parameter sets by name for ``step-hw validate --sweep``."""
 
-OLD, LAST = {0}, {1}
-"""Selectors of ``last``: whether a tile of the cache stays as it is or is the last one, which gets the new row."""
+OLD, NEW = {0}, {1}
+"""Selectors of ``order``: what is in the cache comes before what is new."""
 
 
 @dataclass(frozen=True)
@@ -44,25 +44,26 @@ class _Memory:
 @dataclass(frozen=True)
 class _Requests:
     """What a region is told of its requests ``[D]``: number, tokens in the cache, full tiles, rows of the last tile;
-    and of their tiles ``[D, t]`` which is the last one, and ``[D, 2]`` the order in which a tile is put together."""
+    and ``[D, 2]`` the order in which a tile, and the tiles, are put together. It is as much for a long request as for a
+    short one, so that no request waits for its turn while another is told."""
 
     number: Stream
     length: Stream
     full: Stream
     rows: Stream
-    last: Stream
     order: Stream
 
 
 def build(batch: int = 16, regions: int = 4, schedule: str = "dynamic", queries: int = 8, dim: int = 64,
-          kv_tile: int = 32, capacity: int = 512, ahead: int = 1, trace: str = "", factor: int = 16) -> Program:
+          kv_tile: int = 32, capacity: int = 512, ahead: int = 2, trace: str = "", factor: int = 16) -> Program:
     """``out[batch * queries, dim]``: for each request, exp(q k^T) v over its tokens and the new one, each row divided
     by its sum; the new key and value are in the cache afterwards, rows behind them are zero.
 
     Parameters
     ----------
     schedule : which region serves a request. ``"coarse"``: blocks of requests; ``"interleaved"``: round robin;
-        ``"dynamic"``: the first that has completed one, after a round-robin start with ``ahead`` requests for each.
+        ``"dynamic"``: the first that has completed one, after a round-robin start with ``ahead`` requests for each:
+        one in work, the others so that it need not wait.
     queries, dim : queries that share the KV head, and their size.
     kv_tile, capacity : tokens in a tile of the cache, and the most that a request may have, the new one included.
     trace, factor : lengths of requests (see `streams`); the program is the same for all.
@@ -103,8 +104,7 @@ def _requests(suffix: str, count: int) -> _Requests:
     """Requests as the host gives them."""
     number, length, full, rows = (ops.input_stream(f"{name}{suffix}", scalar(u32), (count,))
                                   for name in ("number", "length", "full", "rows"))
-    last = ops.input_stream(f"last{suffix}", Selector(2), (count, ragged(f"tiles{suffix}")))
-    return _Requests(number, length, full, rows, last, ops.input_stream(f"order{suffix}", Selector(2), (count, 2)))
+    return _Requests(number, length, full, rows, ops.input_stream(f"order{suffix}", Selector(2), (count, 2)))
 
 
 def _dispatch(batch: int, regions: int, started: int, free: Stream) -> list[_Requests]:
@@ -121,20 +121,19 @@ def _dispatch(batch: int, regions: int, started: int, free: Stream) -> list[_Req
 
 def _region(r: int, requests: _Requests, memory: _Memory) -> Stream:
     """The numbers of the requests, each when all that is to be written for it has been."""
-    count, tiles = requests.last.shape
-    size = memory.q.shape[1]
+    count, size = requests.number.shape[0], memory.q.shape[1]
     # A request's cache begins at tile number * tiles; a tile's row of the mask is how many tokens its first one has
     # behind it.
     first = ops.flat_map(fn.affine_addresses(shape=(1,), scale=memory.tiles), requests.number, name=f"first{r}")
     used = ops.flat_map(fn.affine_addresses(shape=(1,), base=1), requests.full, name=f"used{r}")
-    place = _ranges(f"tile{r}", first, used, 1, (count, tiles))
-    shown = _ranges(f"shown{r}", requests.length, used, -memory.kv_tile, (count, tiles))
+    shown = _ranges(f"shown{r}", requests.length, used, -memory.kv_tile, (count, ragged(f"tiles{r}")))
+    old = _ranges(f"old{r}", first, requests.full, 1, (count, ragged(f"full{r}")))
     end = ops.map(fn.add(), first, requests.full, name=f"end{r}")
 
-    keys, keys_written = _cache(f"k{r}", memory.k_cache, memory.k_new, place, end, requests, memory)
-    values, values_written = _cache(f"v{r}", memory.v_cache, memory.v_new, place, end, requests, memory)
+    keys, keys_written = _cache(f"k{r}", memory.k_cache, memory.k_new, old, end, shown.shape, requests, memory)
+    values, values_written = _cache(f"v{r}", memory.v_cache, memory.v_new, old, end, shown.shape, requests, memory)
     query = ops.random_offchip_load(requests.number, memory.q, (memory.queries, size), name=f"load_q{r}")
-    query = ops.expand(ops.repeat(query, 1, name=f"q_once{r}"), place, rank=1, name=f"q_again{r}")
+    query = ops.expand(ops.repeat(query, 1, name=f"q_once{r}"), shown, rank=1, name=f"q_again{r}")
     mask = ops.random_offchip_load(shown, memory.mask, (1, memory.kv_tile), name=f"load_mask{r}")
 
     score = ops.map(fn.matmul(transpose_b=True), query, keys, name=f"qk{r}")
@@ -151,20 +150,20 @@ def _region(r: int, requests: _Requests, memory: _Memory) -> Stream:
     return done
 
 
-def _ranges(name: str, start: Stream, count: Stream, stride: int, shape: tuple[Dim, Dim]) -> Stream:
+def _ranges(name: str, start: Stream, count: Stream, stride: int, shape: Shape) -> Stream:
     """For each request its addresses ``[D, t]``: start, start + stride, .. ."""
     pairs = ops.repeat(ops.zip(start, count, name=f"{name}_range"), 1, name=f"{name}_ranges")
     return ops.flat_map(fn.address_range(stride=stride), pairs, name=name).assume(shape)
 
 
-def _cache(name: str, cache: Tensor, new: Tensor, place: Stream, end: Stream, requests: _Requests,
+def _cache(name: str, cache: Tensor, new: Tensor, old: Stream, end: Stream, shape: Shape, requests: _Requests,
            memory: _Memory) -> tuple[Stream, Stream]:
-    """A request's tiles of ``cache``, the last one with the row of ``new`` behind its valid ones, ``[D, t]``; and the
-    acknowledgement ``[D]`` that this one is back in memory."""
+    """A request's tiles of ``cache`` (``shape`` is ``[D, t]``): those at ``old``, which are full, then that at ``end``
+    with the row of ``new`` behind its valid ones; and the acknowledgement ``[D]`` that this one is back in memory."""
     count, size = requests.number.shape[0], cache.shape[1]
-    tiles = ops.random_offchip_load(place, cache, (memory.kv_tile, size), name=f"load_{name}")
-    old, last = ops.partition(tiles, requests.last, rank=0, name=f"{name}_parts")
-    valid = ops.map(fn.set_offset(), last.assume((count,)), requests.rows, name=f"{name}_valid")
+    tile = (memory.kv_tile, size)
+    last = ops.random_offchip_load(end, cache, tile, name=f"load_{name}_last")
+    valid = ops.map(fn.set_offset(), last, requests.rows, name=f"{name}_valid")
     rows = ops.flat_map(fn.split_rows(rows=1), ops.repeat(valid, 1, name=f"{name}_once"), name=f"{name}_rows")
     row = ops.random_offchip_load(requests.number, new, (1, size), name=f"load_new_{name}")
     row = ops.repeat(row, 1, name=f"new_{name}")
@@ -172,11 +171,10 @@ def _cache(name: str, cache: Tensor, new: Tensor, place: Stream, end: Stream, re
     padded, _ = ops.reshape(ops.flatten(both, 0, 2, name=f"{name}_appended"), chunk=memory.kv_tile, pad=0,
                             name=f"{name}_padded")
     packed = ops.accum(fn.concat_rows(), padded.assume((count, 1, memory.kv_tile)), rank=1, name=f"{name}_packed")
-    last = ops.flatten(packed, 0, 1, name=f"{name}_last")
-    written = ops.random_offchip_store(end, last, cache, name=f"store_{name}")
-    # Each group is one tile, so that they come in the cache's order.
-    tiles = ops.reassemble([old, last], requests.last, rank=0, name=f"{name}_grouped").assume((*place.shape, 1))
-    return ops.flatten(tiles, 0, 1, name=f"{name}_tiles"), written
+    written = ops.random_offchip_store(end, ops.flatten(packed, 0, 1, name=f"{name}_back"), cache, name=f"store_{name}")
+    full = ops.random_offchip_load(old, cache, tile, name=f"load_{name}")
+    tiles = ops.reassemble([full, packed], requests.order, rank=1, name=f"{name}_join")
+    return ops.flatten(tiles, 0, 2, name=f"{name}_tiles").assume(shape), written
 
 
 def _shares(schedule: str, batch: int, regions: int) -> list[list[int]]:
@@ -248,8 +246,7 @@ def request_streams(program: Program, lengths: Sequence[int]) -> dict[str, Any]:
         mine = [lengths[i] for i in numbers]
         return {f"number{suffix}": list(numbers), f"length{suffix}": mine,
                 f"full{suffix}": [n // kv_tile for n in mine], f"rows{suffix}": [n % kv_tile for n in mine],
-                f"last{suffix}": [[OLD] * (n // kv_tile) + [LAST] for n in mine],
-                f"order{suffix}": [[OLD, LAST]] * len(mine)}
+                f"order{suffix}": [[OLD, NEW]] * len(mine)}
 
     schedule = program.name.removeprefix("attention_")
     names = [op.name for op in program.operators if op.kind == "input_stream"]

@@ -86,7 +86,8 @@ class MemoryTile(Unit):
         m.submodules.bufferize, m.submodules.scratchpad = self.bufferize, pad
         wiring.connect(m, wiring.flipped(self.in0), self.bufferize.in0)
         wiring.connect(m, self.bufferize.port, pad.write)
-        m.d.comb += [self.bufferize.cfg.rank.eq(self.cfg.rank), self.bufferize.cfg.uses.eq(self.cfg.uses)]
+        m.d.comb += [getattr(self.bufferize.cfg, name).eq(getattr(self.cfg, name))
+                     for name in self.bufferize.cfg_widths]
 
         def link(source, layout, name):
             fifo = LinkFIFO(layout)
@@ -148,7 +149,8 @@ class MemoryTile(Unit):
         trunk = outputs[1] if self.routed else heads[0] if n == 1 else link()
         if n > 1:
             add("fork", [trunk], heads)
-        add("bufferize", [inputs[0]], [trunk], {"scratchpad": pad}, {"rank": cfg["rank"], "uses": cfg.get("uses", 1)})
+        add("bufferize", [inputs[0]], [trunk], {"scratchpad": pad},
+            {"rank": cfg["rank"], "uses": cfg.get("uses", 1), "hollow": cfg.get("hollow", 0)})
         params = {"frames": shape.frames, "page_frames": shape.page_frames, "references": shape.references}
         assert add("scratchpad", params=params | {"readers": n}) == pad
 

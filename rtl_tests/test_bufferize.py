@@ -37,6 +37,28 @@ def test_errors(simulator):
     run(simulator, MemoryTile(SHAPE), cases)
 
 
+def test_hollow(simulator):
+    """Where buffers are never empty a bare stop goes on, for any number of passes; one that would be an empty buffer,
+    or is inside of one, is an error."""
+    def hollow(name, text, rank=1, error=0, **more):
+        made = case(name, text, rank, error, repeat=2, **more)
+        return ModelCase(name, made.inputs, made.cfg | {"hollow": 1}, error=error, expected=made.expected,
+                         ready=made.ready)
+
+    one = beats("1 2 S1 1 2 S2 S3 S4 3 S1 3 S3 S3 D", rows=1)
+    two = beats("S4 1 S1 2 S2 1 S1 2 S4 D", rows=1)
+    cases = [
+        hollow("rank 1", "1 2 S1 S2 S3 3 S2 S2 D", expected={"out0": one}),
+        hollow("rank 1, output waits", "1 2 S1 S2 S3 3 S2 S2 D", expected={"out0": one}, ready={"out0": [0, 0, 1]}),
+        hollow("rank 2", "S3 1 S1 2 S3 D", 2, expected={"out0": two}),
+        hollow("nothing", "D", expected={"out0": [DONE]}),
+        hollow("an empty buffer", "1 S1 S1 D", 1, ErrorCode.SHAPE),
+        hollow("an empty vector of a buffer", "S1 1 S2 D", 2, ErrorCode.SHAPE),
+        hollow("a bare stop inside a buffer", "1 S1 S3 D", 2, ErrorCode.SHAPE),
+    ]
+    run(simulator, MemoryTile(SHAPE), cases)
+
+
 def test_waits_are_no_errors(simulator):
     """Buffers that fit alone but not together: each waits until the pages of the one before are back."""
     stream = [*elements(8), *elements(8), *elements(7), *elements(1), *elements(8), DONE]

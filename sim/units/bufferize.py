@@ -7,6 +7,7 @@ from ..compiled import compiled
 from ..network import (
     BLOCKED,
     BUSY,
+    EMPTY,
     STARVED,
     can_pop,
     can_push,
@@ -35,18 +36,20 @@ from .scratchpad import (
 
 KIND = "bufferize"
 
-BASE, RANK, USES = 0, 1, 2
+BASE, RANK, USES, PASSES = 0, 1, 2, 3
 OPEN, HELD, COUNT, PAGE, HOLLOW, WAITS = 0, 1, 2, 3, 4, 5
 
 EXHAUSTED, SHAPE, PROTOCOL = ErrorCode.EXHAUSTED, ErrorCode.SHAPE, ErrorCode.PROTOCOL
 
 
 def pack(unit, graph, build):
-    """``unit.params["scratchpad"]``: index of the scratchpad; ``unit.config``: rank, uses (default 1)."""
+    """``unit.params["scratchpad"]``: index of the scratchpad; ``unit.config``: rank, uses (default 1), hollow
+    (default 0)."""
     par = build.par[unit.index]
     par[BASE] = attach(graph, unit.params["scratchpad"], build)
     par[RANK] = unit.config["rank"]
     par[USES] = unit.config.get("uses", 1)
+    par[PASSES] = unit.config.get("hollow", 0)
 
 
 def value_inputs(unit, graph, port):
@@ -82,8 +85,15 @@ def step(u, par, st, ins, outs, net):
     bare = is_bare(tok)
     stop = stop_of(tok)
     completes = stop >= par[RANK]
-    if (bare and st[OPEN] == 1) or (not bare and st[HOLLOW] == 1):
+    passes = bare and par[PASSES] == 1
+    if (bare and st[OPEN] == 1) or (not bare and st[HOLLOW] == 1) or (passes and stop <= par[RANK]):
         return _fail(net, u, SHAPE)
+    if passes:
+        if not can_push(net, outs[0]):
+            return BLOCKED
+        push(net, outs[0], EMPTY | (stop - par[RANK]), 0)
+        pop(net, ins[0])
+        return BUSY
 
     page_frames = heap[b + PAGE_FRAMES]
     offset = st[COUNT] % page_frames

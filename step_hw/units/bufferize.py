@@ -26,22 +26,25 @@ class Bufferize(Unit):
     rank       4     b, the number of buffered dimensions; >= 1
     uses       8     uses that free a buffer: how many streamifies and routers get each reference (0: it is freed at
                      once)
+    hollow     1     buffers are never empty: a bare stop s > rank leaves as a bare stop s - rank
     ========== ===== =================================================================================
 
     Ports: ``in0`` elements, ``out0`` references (``shape.reference_layout``), ``port`` to the scratchpad; ``filled``
     elements of the open buffer and ``waits`` (bit 0: for a page, bit 1: for a reference), for messages.
 
     Errors: EXHAUSTED when a buffer needs a page, none is free, and no other buffer exists that could give one back;
-    SHAPE when an inner vector of a buffer with elements is empty; PROTOCOL when the stream ends inside a buffer.
+    SHAPE when an inner vector of a buffer with elements is empty, or a buffer that may not be; PROTOCOL when the stream
+    ends inside a buffer.
     """
 
     kind = "bufferize"
 
     def __init__(self, shape: ScratchpadShape):
         self.shape = shape
-        super().__init__([shape.layout], [shape.reference_layout], cfg={"rank": STOP_WIDTH, "uses": USES_WIDTH},
-                         state_width=3, extra={"port": Out(WritePort(shape)), "waits": Out(2),
-                                               "filled": Out(range(shape.frames + 1))})
+        super().__init__([shape.layout], [shape.reference_layout],
+                         cfg={"rank": STOP_WIDTH, "uses": USES_WIDTH, "hollow": 1}, state_width=3,
+                         extra={"port": Out(WritePort(shape)), "waits": Out(2),
+                                "filled": Out(range(shape.frames + 1))})
 
     @property
     def module_name(self) -> str:
@@ -63,10 +66,12 @@ class Bufferize(Unit):
         completes = ~beat.done & (beat.stop >= self.cfg.rank)
         offset = count[:shape.offset_bits]
         needs_page = fused & (offset == 0)
-        needs_ref = ~open_ & (fused | completes)
+        passes = bare & self.cfg.hollow           # no buffer: the stop goes on
+        stores = completes & ~passes
+        needs_ref = ~open_ & (fused | stores)
         can = ~(needs_page & ~w.page_free) & ~(needs_ref & ~w.ref_free)
 
-        misshapen = (fused & hollow) | (bare & open_)
+        misshapen = (fused & hollow) | (bare & open_) | (passes & (beat.stop <= self.cfg.rank))
         unfinished = beat.done & (open_ | hollow)
         exhausted = open_ & needs_page & ~w.page_free & w.alone
         with m.If(i.valid & (self.error == ErrorCode.NONE)):
@@ -83,10 +88,10 @@ class Bufferize(Unit):
             good.eq(can & ~misshapen & ~unfinished & (self.error == ErrorCode.NONE)),
             # A reference leaves when its buffer is complete; done passes as it is.
             o.valid.eq(i.valid & good & (completes | beat.done)),
-            o.payload.data.eq(Mux(beat.done, 0, w.owner)),
-            o.payload.rows.eq(~beat.done),
+            o.payload.data.eq(Mux(beat.done | passes, 0, w.owner)),
+            o.payload.rows.eq(~beat.done & ~passes),
             o.payload.stop.eq(Mux(beat.done, 0, beat.stop - self.cfg.rank)),
-            o.payload.empty.eq(beat.done),
+            o.payload.empty.eq(beat.done | passes),
             o.payload.done.eq(beat.done),
             i.ready.eq(good & (o.ready | ~(completes | beat.done))),
             accept.eq(i.valid & i.ready),
@@ -103,7 +108,7 @@ class Bufferize(Unit):
             address.eq(Cat(offset, Mux(needs_page, w.page, page))),
             w.write.eq(accept & fused), w.address.eq(address),
             w.frame.data.eq(beat.data), w.frame.rows.eq(beat.rows), w.frame.stop.eq(beat.stop),
-            w.close.eq(accept & completes), w.length.eq(count + fused), w.uses.eq(self.cfg.uses),
+            w.close.eq(accept & stores), w.length.eq(count + fused), w.uses.eq(self.cfg.uses),
         ]
 
         with m.If(accept):

@@ -201,9 +201,11 @@ class Lowering:
         return self.replay(stream, (inner, outer), (1, inner), f"{logical.name}_{order}")
 
     def buffer(self, stream: Stream, rank: int) -> Stream:
-        """References to buffers of the ``rank`` inner dimensions, one bufferize however many use it."""
+        """References to buffers of the ``rank`` inner dimensions, which are a tile's and so not empty, one bufferize
+        however many use it."""
         return self.derive(("buffer", stream.name, rank),
-                           lambda: ops.bufferize(stream, rank=rank, name=self.name(f"{stream.name}_buffer")))
+                           lambda: ops.bufferize(stream, rank=rank, hollow=True,
+                                                 name=self.name(f"{stream.name}_buffer")))
 
     def replay(self, stream: Stream, shape: tuple[int, ...], stride: tuple[int, ...], name: str) -> Stream:
         """The two inner dimensions, buffered, once through the affine view."""

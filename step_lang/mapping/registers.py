@@ -47,7 +47,7 @@ REGISTERS: Mapping[str, Mapping[str, int]] = {
     "random_load": {"base": 32, "limit": 32},
     "random_store": {"base": 32, "limit": 32, "inner": STOP_WIDTH},
     "input": {**_VIEW, "regular": 1},
-    "bufferize": {"rank": STOP_WIDTH, "uses": USES_WIDTH},
+    "bufferize": {"rank": STOP_WIDTH, "uses": USES_WIDTH, "hollow": 1},
     "streamify": {"n": STOP_WIDTH, "c": STOP_WIDTH, "repeat": 24, "affine": 1,
                   **{f"{name}{k}": 24 for name in ("count", "stride") for k in range(STREAMIFY_LOOPS)}},
     "accum": {**_FOLD, "hollow": 1},

@@ -23,8 +23,8 @@ class Bufferize(Operator):
     kind = "bufferize"
     category = "memory"
 
-    def __init__(self, stream: Stream, rank: int, name: str | None):
-        self.rank = rank
+    def __init__(self, stream: Stream, rank: int, name: str | None, hollow: bool = False):
+        self.rank, self.hollow = rank, hollow
         super().__init__([stream], name)
 
     def infer(self) -> list[tuple[Type, Shape]]:
@@ -44,8 +44,14 @@ class Bufferize(Operator):
         ends = np.flatnonzero(tokens.stop >= self.rank)
         index = np.cumsum(~tokens.empty)  # elements up to and with each beat
         buffers: list[Buffer] = []
+        bare = np.zeros(len(ends), dtype=bool)
         start = taken = 0
-        for end in ends.tolist():
+        for i, end in enumerate(ends.tolist()):
+            if self.hollow and start == end and tokens.empty[end]:
+                if tokens.stop[end] == self.rank:
+                    raise StreamProtocolError(f"beat {end}: an empty buffer vs ones that have elements")
+                bare[i], start = True, end + 1
+                continue
             stops = tokens.stop[start:end + 1][~tokens.empty[start:end + 1]].copy()
             if len(stops):
                 if tokens.empty[start:end + 1].any():
@@ -54,8 +60,7 @@ class Bufferize(Operator):
             total = int(index[end])
             buffers.append(Buffer(stops, data_take(tokens.data, np.arange(taken, total))))
             start, taken = end + 1, total
-        return [TokenStream(tokens.rank - self.rank, tokens.stop[ends] - self.rank, np.zeros(len(ends), dtype=bool),
-                            buffers)]
+        return [TokenStream(tokens.rank - self.rank, tokens.stop[ends] - self.rank, bare, buffers)]
 
     def ready(self, inputs: Sequence[TokenStream], done: Sequence[bool]) -> list[int]:
         ends = np.flatnonzero(inputs[0].stop >= self.rank)
@@ -67,14 +72,15 @@ class Bufferize(Operator):
         return element + 2 * buffer_elements(type_.shape) * element
 
     def describe(self) -> str:
-        return f"rank {self.rank}"
+        return f"rank {self.rank}" + (" hollow" if self.hollow else "")
 
 
-def bufferize(stream: Stream, rank: int, *, name: str | None = None) -> Stream:
+def bufferize(stream: Stream, rank: int, *, hollow: bool = False, name: str | None = None) -> Stream:
     """Store the ``rank`` inner dimensions on-chip: ``[D_a..D_b, D_{b-1}..D_0] -> [D_a..D_b]`` of
     ``BufferRef(type, [D_{b-1}..D_0])``, 1 <= b <= a.
 
     A stop s >= b completes a buffer, whose reference leaves with s - b; a bare one completes an empty buffer if
-    nothing came before it. Only the outermost buffered dimension may be ragged (`ShapeMismatch`).
+    nothing came before it. With ``hollow`` it leaves as a bare stop s - b instead, for streams whose buffered
+    dimensions are never empty themselves. Only the outermost buffered dimension may be ragged (`ShapeMismatch`).
     """
-    return Bufferize(stream, rank, name).output
+    return Bufferize(stream, rank, name, hollow).output

@@ -40,5 +40,5 @@ def build(builder: Builder, op) -> None:
         "payload": builder.payload(op.inputs[0])})
     builder.scratchpads[op.name] = scratchpad.index
     unit = builder.unit("bufferize", op.name, op, {"scratchpad": scratchpad.index},
-                        {"rank": op.rank, "uses": uses(op.output)})
+                        {"rank": op.rank, "uses": uses(op.output), "hollow": int(op.hollow)})
     builder.connect(unit, op.inputs, op.outputs)

@@ -16,7 +16,7 @@ UNIT = seeded(
         ("the state is not reset", "state.first.eq(~started)", "state.first.eq(0)"),
         ("the state is reset by every element", "state.first.eq(~started)", "state.first.eq(1)"),
         ("missed back-pressure: an element is folded again", "go.eq(en & valid & ~wrong)", "go.eq(valid & ~wrong)"),
-        ("goes on after an error", "go.eq(en & valid & ~wrong)", "go.eq(en & valid)"),
+        ("valid rows lost", "o.payload.rows.eq(out.rows)", "o.payload.rows.eq(1)"),
         ("bare stops are folded", "state.write.eq(go & ~token.empty)", "state.write.eq(go)"),
         ("a closed group goes on", "m.d.sync += started.eq(0)", "m.d.sync += started.eq(1)"),
         ("missed back-pressure: results are lost", "en.eq(~out_valid | o.ready)", "en.eq(1)"),

@@ -1,6 +1,6 @@
 """Bench of ``step_hw/units/flat_map.py`` and its model: the address functions, against the interpreter."""
 
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from random import Random
 
@@ -146,12 +146,12 @@ def trials(kind: str) -> tuple[Trial, ...]:
                           [Beat(MOST // 3), DONE], 0))
     for rank in (0, 1, 2):
         chosen = _random_function(kind, rng)
-        for name, stream in corner_streams(rank, lambda made=chosen: _element(kind, rng, made)).items():
+        for name, stream in corner_streams(rank, partial(_element, kind, rng, chosen)).items():
             made.append(trial(f"{name}, rank {rank}", chosen, stream, rank))
     for n in range(40):
         rank, chosen = rng.randint(0, 3), _random_function(kind, rng)
         runs = [beat for _ in range(rng.randint(1, 3))
-                for beat in random_stream(rng, rank, lambda made=chosen: _element(kind, rng, made), 4)]
+                for beat in random_stream(rng, rank, partial(_element, kind, rng, chosen), 4)]
         made.append(trial(f"random {n}", chosen, runs, rank))
     return tuple(made)
 

@@ -15,7 +15,6 @@ from step_lang.hwconfig import HardwareConfig
 
 T = 2
 HW = HardwareConfig(tile=T)
-ICARUS = {"simulator": "icarus", "native": False}
 
 
 def fork_join(n: int) -> Program:
@@ -34,7 +33,7 @@ def on_rtl(design: Design, depths) -> int:
     """Total cycles, the same in RTL and model, and every bit as the interpreter says."""
     sized = Design(design.program, dataclasses.replace(design.hw, link_depths=depths))
     tensors = random_tensors(design.program, 0)
-    run = run_rtl(sized, tensors, quiet_cycles=300, **ICARUS)
+    run = run_rtl(sized, tensors, quiet_cycles=300, simulator="icarus", native=False)
     verdict = check(sized, run, sized.interpret(tensors), sized.interpret(tensors, lowered=False))
     assert verdict.bit_exact, verdict.differences
     model = predict(sized.graph, sized.hw)

@@ -27,7 +27,9 @@ def bits_of(value: Any, dtype: DType) -> int:
 
 def rows_per_cycle(builder: Builder, op) -> int:
     """Rows a cycle that ``compute_bw`` pays for, a divisor of the result's rows; the hardware's default without it."""
-    rows = int(hardware_type(op.output.type, builder.hw).rows)
+    result = hardware_type(op.output.type, builder.hw)
+    assert isinstance(result, Tile)
+    rows = int(result.rows)
     flops = int(op.fn.flops(*(hardware_type(stream.type, builder.hw) for stream in op.inputs)))
     if flops == 0:  # it only moves data
         return rows

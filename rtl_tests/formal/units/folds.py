@@ -93,9 +93,9 @@ _ACCUM = (
     *_SHARED,
     Fault("the stop that leaves is one higher", "drain_stop.eq(token.stop - rank)",
           "drain_stop.eq(token.stop - rank + 1)"),
-    Fault("the next fold overtakes the drain", "Mux(element, passed, ", "Mux(element, 1, "),
+    Fault("the next fold overtakes the drain", "(passed | ~element)", "1"),
     Fault("an empty group leaves what was there", "drain_init.eq(token.empty & ~started)", "drain_init.eq(0)"),
-    Fault("done overtakes", "free | ~(closing | token.done)", "free | ~closing"),
+    Fault("done overtakes", "(free | ~(closing | token.done))", "(free | ~closing)"),
 )
 _SCAN = (
     *_SHARED,

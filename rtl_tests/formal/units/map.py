@@ -66,7 +66,7 @@ FAULTS = (
           "m.d.comb += [i.ready.eq((valid | (i is ins[1])) & en & token.last) for i in ins]", "step_hw.compute"),
     Fault("stops are not compared", "((other.payload.stop == head.stop) & (other", "((other", "step_hw.compute"),
     Fault("the pipeline moves on while the output waits", "en.eq(~o.valid | o.ready)", "en.eq(1)"),
-    Fault("a bare stop shows data", "& (~last.empty).replicate(len(self.path.result))", ""),
+    Fault("a bare stop shows data", " & (~last.empty).replicate(len(result))", ""),
     Fault("done becomes a bare beat", "o.payload.done.eq(last.done)", "o.payload.done.eq(0)"),
     Fault("the stop of the next beat", "o.payload.stop.eq(last.stop)", "o.payload.stop.eq(token.stop)"),
 )

@@ -21,7 +21,7 @@ KEPT = 8
 
 def _harness(module, frames: int, page_frames: int, references: int, repeat: int) -> Harness:
     unit = module.MemoryTile(frames, page_frames, references, LAYOUT)
-    registers = {"rank": 1, "uses": 1, "n": 1, "affine": 0}
+    registers = {"rank": 1, "uses": 1, "hollow": 0, "n": 1, "affine": 0}
     registers |= {f"{name}{k}": 1 for name in ("count", "stride") for k in range(LOOPS)}     # ignored
     c = repeat - 1          # passes are a dimension
     h = Harness(unit, registers | {"c": c, "repeat": repeat})

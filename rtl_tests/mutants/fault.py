@@ -57,11 +57,10 @@ class Unit:
 
 def seeded(name: str, bench: Sequence[str], **files: Sequence[tuple[str, str, str]]) -> Unit:
     """The unit ``name``, its bench, and (what, old, new) of its faults by file: ``units_repeat`` is
-    ``step_hw/units/repeat.py``, ``hbm_writing`` ``step_hw/hbm/writing.py``, ``link`` ``step_hw/link.py``."""
+    ``step_hw/units/repeat.py``, ``hbm/writing`` ``step_hw/hbm/writing.py``, ``link`` ``step_hw/link.py``."""
     faults: list[Fault] = []
     for file, rows in files.items():
-        folder = next((folder for folder in ("units", "hbm") if file.startswith(f"{folder}_")), "")
-        path = f"step_hw/{folder}/{file.removeprefix(f'{folder}_')}.py" if folder else f"step_hw/{file}.py"
+        path = f"step_hw/units/{file.removeprefix('units_')}.py" if file.startswith("units_") else f"step_hw/{file}.py"
         faults += [Fault(f"{name}/{len(faults) + i}", what, path, old, new)
                    for i, (what, old, new) in enumerate(rows, start=1)]
     return Unit(name, tuple(bench), tuple(faults))

@@ -9,7 +9,7 @@ UNIT = seeded(
     ["rtl_tests/test_map.py"],
     units_map=[
         ("missed back-pressure", "en.eq(~o.valid | o.ready)", "en.eq(1)"),
-        ("stands still until somebody is ready", "en.eq(~o.valid | o.ready)", "en.eq(o.ready)"),
+        ("a bubble after every result", "en.eq(~o.valid | o.ready)", "en.eq(~o.valid)"),
         ("a result for every step", "o.valid.eq(last_valid & last.last)", "o.valid.eq(last_valid)"),
         ("a bare stop with data", " & (~last.empty).replicate(", " & (~last.done).replicate("),
         ("valid rows lost", "o.payload.rows.eq(last.rows)", "o.payload.rows.eq(1)"),

@@ -122,7 +122,7 @@ def run(
                 ("Verilog", str(output / "verilog")),
                 ("stored", ", ".join(map(str, stored)) or "nothing"),
                 ("numbers", str(result)),
-                ("to repeat it", f"step-hw replay {record}"),
+                ("recorded", f"{record}, for step-hw replay"),
                 *([("waveform", str(found.rtl.native.waves))] if found.rtl.native.waves else []),
                 *(("warning", text) for text in design.graph.warnings),
             ],

@@ -2,7 +2,7 @@
 
 A mixture-of-experts layer of Mixtral's routing (64 tokens, 8 experts, two for each token) by static and dynamic tiling
 and on fewer regions than experts; attention of 16 requests under three schedules. Each program runs with the link
-depths that ``size-fifos`` finds for full throughput. RTL is compared with the interpreter bit for bit and with the
+depths that ``size-fifos`` finds for full throughput (or ``--depth``). RTL is compared with the interpreter bit for bit and with the
 model in cycles; a Markdown table and a JSON file grow row by row, so that what an interrupted run has finished stays.
 
 ``--data`` is a directory with the traces of the paper's artifact (``traces/expert_routing/mixtral_b64``,
@@ -88,7 +88,7 @@ def cases(what: set[str], data: Path | None, small: bool) -> Iterator[Case]:
 
 def hardware(case: Case, tile: int) -> HardwareConfig:
     """The configuration that a case runs on."""
-    hw = HardwareConfig(tile=tile, input_tokens=512)
+    hw = HardwareConfig(tile=tile)
     if case.module is not attention:
         return hw
     memory = dataclasses.replace(hw.memory, channels=ATTENTION["channels"])
@@ -111,7 +111,11 @@ def matmul_units(design: Design) -> list[str]:
 def run(case: Case, hw: HardwareConfig, arguments: argparse.Namespace) -> dict[str, Any]:
     """One row."""
     began = time.perf_counter()
-    design, tensors, beats = sized(case, hw, arguments.seed, arguments.tolerance)
+    if arguments.depth:
+        design, tensors = case.design(dataclasses.replace(hw, link_depth=arguments.depth), arguments.seed)
+        beats = (arguments.depth - hw.link_depth) * len(design.graph.links)
+    else:
+        design, tensors, beats = sized(case, hw, arguments.seed, arguments.tolerance)
     if arguments.model:
         prediction = predict(design.graph, design.hw)
         expected = expect(design, tensors, prediction.arbitration)
@@ -169,6 +173,9 @@ def main() -> None:
     parser.add_argument("--model", action="store_true", help="the model only, without RTL")
     parser.add_argument("--small", action="store_true", help="small layers, for a quick look")
     parser.add_argument("--tolerance", type=float, default=0.01, help="share of the cycles that sizing may lose")
+    parser.add_argument("--depth", type=int, metavar="BEATS",
+                        help="make every link as deep, instead of sizing each: programs of one structure then share a "
+                             "netlist, of which there is one build")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, default=Path("build/layers"))
     arguments = parser.parse_args()

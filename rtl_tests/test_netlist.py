@@ -130,9 +130,9 @@ def test_manifest_says_where_everything_is(design):
 
 def test_kind_without_hardware(design):
     graph = design.graph
-    extra = UnitSpec(len(graph.units), "flat_map", "route", origin="route (moe.py:7)")
+    extra = UnitSpec(len(graph.units), "teleport", "route", origin="route (moe.py:7)")
     changed = type(graph)([*graph.units, extra], graph.links)
-    with pytest.raises(UnknownFunction, match=r"unit 'route' of kind 'flat_map' \(route \(moe.py:7\)\) vs those with"):
+    with pytest.raises(UnknownFunction, match=r"unit 'route' of kind 'teleport' \(route \(moe.py:7\)\) vs those with"):
         Netlist(changed)
 
 

@@ -133,7 +133,7 @@ ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4)), y)
 ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4), name="a"), y)
 """,
         1,
-        ("4 x 4|4 rows|rows", "8"),
+        ("4 x 4|4 rows|4 cols", "8"),
         ("--hw", "tile.size=8"),
     ),
     Case(

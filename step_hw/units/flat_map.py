@@ -147,17 +147,19 @@ class FlatMap(Unit):
         closes = Signal()       # nothing is made, and it closes the vector of the open address
         takes = Signal()
         element = ~i.payload.empty
+        nothing = Signal()      # a beat without an address; a signal of its own: Verilator misses a read of part of token
         ends = i.payload.empty | pieces.nothing | pieces.last
         m.d.comb += [
             pieces.element.eq(i.payload.data),
             *(getattr(pieces, name).eq(getattr(self.cfg, name)) for name in self.cfg_widths),
             stop.eq(Mux(i.payload.done | (pieces.nothing & (i.payload.stop == 0)), 0,
                         Mux(ends, i.payload.stop + pieces.levels, pieces.wraps))),
-            token.empty.eq(i.payload.empty | pieces.nothing),
+            nothing.eq(i.payload.empty | pieces.nothing),
+            token.empty.eq(nothing),
             token.done.eq(i.payload.done),
             token.stop.eq(stop),
-            token.data.eq(Mux(token.empty, 0, pieces.address)),
-            token.rows.eq(~token.empty),
+            token.data.eq(Mux(nothing, 0, pieces.address)),
+            token.rows.eq(~nothing),
         ]
         with m.If(i.valid & (stop >> STOP_WIDTH != 0)):
             m.d.comb += wrong.eq(ErrorCode.STOP_RANGE)

@@ -147,7 +147,7 @@ class FlatMap(Unit):
         closes = Signal()       # nothing is made, and it closes the vector of the open address
         takes = Signal()
         element = ~i.payload.empty
-        nothing = Signal()      # a beat without an address; a signal of its own: Verilator misses a read of part of token
+        nothing = Signal()      # a beat without an address; its own signal: Verilator misses a read of part of token
         ends = i.payload.empty | pieces.nothing | pieces.last
         m.d.comb += [
             pieces.element.eq(i.payload.data),

@@ -3,7 +3,8 @@
 A mixture-of-experts layer of Mixtral's routing (64 tokens, 8 experts, two for each token) by static and dynamic tiling
 and on fewer regions than experts; attention of 16 requests under three schedules. Each program runs with the link
 depths that ``size-fifos`` finds for full throughput (or ``--depth``). RTL is compared with the interpreter bit for bit
-and with the model in cycles; a Markdown table and a JSON file grow row by row, so that what an interrupted run has finished stays.
+and with the model in cycles; a Markdown table and a JSON file grow row by row, so that what an interrupted run has
+finished stays.
 
 ``--data`` is a directory with the traces of the paper's artifact (``traces/expert_routing/mixtral_b64``,
 ``traces/kv_lengths/b16``); without it routing and lengths are made. ``--model`` leaves RTL out.

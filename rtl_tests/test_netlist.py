@@ -15,9 +15,10 @@ from examples import matmul, softmax, swiglu
 from rtl_tests.cosim import build_rtl, check, run_rtl
 from step_hw.configbank import WORD, assign_addresses
 from step_hw.design import Design
+from step_hw.hbm.system import MemorySystem
 from step_hw.netlist import Netlist, manifest, register_image
 from step_lang import Program, bf16, fn, int32, ops, ragged, scalar
-from step_lang.errors import UnknownFunction
+from step_lang.errors import HardwareTooSmall, UnknownFunction
 from step_lang.hwconfig import HardwareConfig
 from step_lang.memory_config import MemoryConfig
 from step_lang.unitgraph import UnitSpec
@@ -190,3 +191,10 @@ def test_input_streams_on_rtl():
                          ids=["swiglu", "softmax"])
 def test_examples_on_rtl(module, sizes):
     rtl(module.build(*sizes), module)
+
+
+def test_a_memory_with_more_ports_than_a_module_can_have():
+    """16 channels of 64-byte bursts times 16 stores: told with what to change, not as Amaranth's assertion."""
+    memory = MemoryConfig(channels=16)
+    with pytest.raises(HardwareTooSmall, match=r"module 'hbm_.*bits of input ports vs at most 65,535.*fix: lower mem"):
+        MemorySystem(memory, [(128, 64)], [128] * 16).modules()

@@ -38,8 +38,8 @@ LENGTHS = {"low": "conv_stdev0174_1845_1860", "high": "conv_stdev1226_0075_0090"
 
 ATTENTION: dict[str, Any] = {"k_per_cycle": 2, "memory": {"channels": 4, "burst_bytes": 128, "interval": 1}}
 """Attention's hardware: operators that multiply a tile in four cycles as the paper's do, which at T = 8 are cells two
-products deep, and a memory that feeds four regions at once (512 bytes a cycle). Few channels of long bursts, since a
-module of Amaranth cannot have the ports of 65 loads and stores on 16 channels."""
+products deep, and a memory that feeds four regions at once (512 bytes a cycle). With four regions this is for
+``--model``: 40 and more loads have more ports than a module of Amaranth can (the RTL says so); ``--small`` runs."""
 
 COLUMNS = {"program": "program", "cycles": "cycles", "model_cycles": "model", "error": "error",
            "bit_exact": "bit-exact", "offchip_bytes": "off-chip bytes", "traffic_exact": "= expression",

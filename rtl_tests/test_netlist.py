@@ -194,7 +194,7 @@ def test_examples_on_rtl(module, sizes):
 
 
 def test_a_memory_with_more_ports_than_a_module_can_have():
-    """16 channels of 64-byte bursts times 16 stores, or loads: told with what to change, not as Amaranth's assertion."""
+    """16 channels of 64-byte bursts times 16 stores, or loads: told with what to change, not as an assertion."""
     memory = MemoryConfig(channels=16)
     for what, loads, stores in (("input", 1, 16), ("output", 16, 1)):
         said = rf"module 'hbm_.*bits of {what} ports vs at most 65,535.*fix: lower mem"

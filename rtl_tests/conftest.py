@@ -24,3 +24,11 @@ def both_simulators() -> tuple[str, str]:
         if reason is not None:
             pytest.skip(reason)
     return SIMULATORS
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of benches marked ``long`` the default suite runs Icarus; Verilator, whose builds they are many of, is deep."""
+    for item in items:
+        chosen = getattr(item, "callspec", None)
+        if chosen is not None and chosen.params.get("simulator") == "verilator" and item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.deep)

@@ -37,6 +37,8 @@ from step_lang.timing import LOAD_EMPTY_LATENCY, load_timing
 from step_lang.types import bf16
 from step_lang.unitgraph import TensorPlacement
 
+pytestmark = pytest.mark.long
+
 T = 4
 TILES, BYTES = 24, 2 * T * T
 SCALARS = 40

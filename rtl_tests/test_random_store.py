@@ -27,6 +27,8 @@ from step_lang.timing import store_pending
 from step_lang.types import bf16
 from step_lang.unitgraph import TensorPlacement
 
+pytestmark = pytest.mark.long
+
 TILES, SCALARS, SOURCE = 16, 40, 16
 SPACE = 1024    # bytes that a run writes to
 TENSORS = ((Tile(T, T, bf16), (T, TILES * T)), (scalar(u32), (1, SCALARS)))

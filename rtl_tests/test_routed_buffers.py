@@ -12,6 +12,8 @@ from step_hw.unit import ErrorCode
 from step_hw.units.partition import Partition
 from step_hw.units.scratchpad import ScratchpadShape
 
+pytestmark = pytest.mark.long
+
 BRANCHES = (1, 2, 1)
 BINS = [
     "no output", "one output", "several outputs", "all outputs", "empty buffer", "chunk of references",

@@ -18,6 +18,8 @@ from rtl_tests.memory_tile import LAYOUT
 from rtl_tests.pad_reference import PadEvents, PadReference
 from step_hw.units.scratchpad import Scratchpad, ScratchpadShape
 
+pytestmark = pytest.mark.long
+
 READERS = 3
 
 

@@ -22,6 +22,8 @@ from step_hw.units.scratchpad import ScratchpadShape
 from step_lang.dims import ragged
 from step_lang.timing import unit_timing
 
+pytestmark = pytest.mark.long
+
 SHAPES = {
     "small pages": ScratchpadShape(8, 2, 2, LAYOUT),
     "three pages": ScratchpadShape(12, 4, 3, LAYOUT),

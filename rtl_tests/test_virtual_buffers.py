@@ -14,6 +14,8 @@ from step_lang.errors import DeadlockError, RtlError
 from step_lang.hwconfig import HardwareConfig
 from step_lang.memory_config import MemoryConfig
 
+pytestmark = pytest.mark.long
+
 HW = HardwareConfig(tile=2, scratchpad_frames=24, page_frames=2, references=4, load_window=4, input_tokens=256,
                     memory=MemoryConfig(capacity_bytes=1 << 14))
 INT = scalar(int32)

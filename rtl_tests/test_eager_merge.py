@@ -168,6 +168,7 @@ def test_without_selectors(simulator):
     compare_with_model(simulator, NAMELESS, made)
 
 
+@pytest.mark.long
 def test_66_inputs(simulator):
     bench(simulator, WIDE, wide_trials())
     compare_with_model(simulator, WIDE, wide_trials())

@@ -20,6 +20,8 @@ from step_lang.memory_config import MemoryConfig
 from step_lang.types import bf16
 from step_lang.unitgraph import TensorPlacement
 
+pytestmark = pytest.mark.long
+
 T = 4
 GRID = (5, 6)
 TILES = GRID[0] * GRID[1]

@@ -174,6 +174,7 @@ def test_no_latency_and_a_beat_every_cycle(simulator):
     assert [k for _, k in found["turns/0"].notes[0]] == [0, 1, 2] * 4
 
 
+@pytest.mark.long
 def test_selectors_of_128_bits(simulator):
     bench(simulator, WIDE, wide_trials())
     compare_with_model(simulator, WIDE, wide_trials())

@@ -11,6 +11,8 @@ from rtl_tests.model_bench import assert_model_equals_rtl
 from step_lang import fn
 from step_lang.types import Tile, bf16, fp32, int32
 
+pytestmark = pytest.mark.long
+
 SQUARE, BF16, FP32 = Tile(2, 2, int32), Tile(2, 2, bf16), Tile(2, 2, fp32)
 
 SCALAR = FoldConfig("add_scalar", fn.add(), (Tile(1, 1, int32),), Tile(1, 1, int32))

@@ -15,6 +15,8 @@ from step_lang.numerics import Numerics
 from step_lang.timing import compute_timing
 from step_lang.types import Selector, scalar, u32
 
+pytestmark = pytest.mark.long
+
 WIDTHS = (1, 3, 8, 100)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from step_lang import Program, TokenStream
 from step_lang.errors import BuildError, TensorError
+from step_lang.hwconfig import HardwareConfig
 from step_lang.types import Tile, Tuple, Type
 
 __all__ = ["RunRecord"]
@@ -26,6 +27,7 @@ class RunRecord:
 
     source, function, parameters : text of the program file, its builder, and what it was given
     file : name of the program file
+    hardware : the configuration it ran on
     tensors, streams : off-chip inputs and values of input streams, by name
     arbitration : grants of each operator that arbitrates, by its name
     outputs : stored tensors by name
@@ -36,6 +38,7 @@ class RunRecord:
     source: str
     function: str
     parameters: dict[str, Any]
+    hardware: HardwareConfig
     tensors: dict[str, np.ndarray]
     streams: dict[str, TokenStream]
     arbitration: dict[str, list[int]]
@@ -43,7 +46,7 @@ class RunRecord:
     numbers: dict[str, Any] = field(default_factory=dict)
 
     def save(self, directory: Path) -> Path:
-        """Write ``run.json``, the program file and ``run.npz`` into ``directory``, which is made. Raises
+        """Write ``run.json``, the program file, ``hw.toml`` and ``run.npz`` into ``directory``, which is made. Raises
         `BuildError`."""
         arrays: dict[str, np.ndarray] = {}
         for kind, group in (("tensor", self.tensors), ("output", self.outputs)):
@@ -62,6 +65,7 @@ class RunRecord:
             with (directory / "run.npz.part").open("wb") as file:
                 np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
             (directory / self.file).write_text(self.source)
+            (directory / "hw.toml").write_text(self.hardware.to_toml())
             (directory / "run.npz.part").replace(directory / "run.npz")
             # Last: a directory with run.json holds all of the run.
             (directory / "run.json.part").write_text(json.dumps(document, indent=1) + "\n")
@@ -110,9 +114,10 @@ class RunRecord:
                     raise TensorError(f"run record {directory}: tensor '{name}' vs the program's "
                                       f"{', '.join(program.tensors)}")
                 groups[kind][name] = array.view(program.tensors[name].dtype.numpy)
-        return cls(document["program"], source, document["function"], document["parameters"], groups["tensor"],
-                   streams, {name: list(grants) for name, grants in document["arbitration"].items()},
-                   groups["output"], document["numbers"]), program
+        hardware = HardwareConfig.load(directory / "hw.toml")
+        arbitration = {name: list(grants) for name, grants in document["arbitration"].items()}
+        return cls(document["program"], source, document["function"], document["parameters"], hardware,
+                   groups["tensor"], streams, arbitration, groups["output"], document["numbers"]), program
 
     def differences(self, tensors: Mapping[str, np.ndarray]) -> list[str]:
         """Stored tensors that are not, bit for bit, what ``tensors`` say."""

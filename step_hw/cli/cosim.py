@@ -95,7 +95,6 @@ def run(
     )
     stored = [_save(output / f"{name}.npy", tensor) for name, tensor in found.rtl.tensors.items()]
     record = _record(file, design, tensors, found).save(output / "run")
-    (record / "hw.toml").write_text(design.hw.to_toml())
     numbers = found.as_json()
     write_json(
         result,
@@ -139,8 +138,8 @@ def _record(file: ProgramFile, design: Design, tensors: dict[str, np.ndarray], f
         stream = next(s for s in design.program.streams if s.name == name)
         streams[name] = value if isinstance(value, TokenStream) else TokenStream.from_nested(
             value, stream.rank, stream.type)
-    return RunRecord(file.path.name, file.path.read_text(), file.function, file.parameters, tensors, streams,
-                     found.rtl.arbitration, found.rtl.tensors, found.as_json() | {"cycles": found.rtl.cycles})
+    return RunRecord(file.path.name, file.path.read_text(), file.function, file.parameters, design.hw, tensors,
+                     streams, found.rtl.arbitration, found.rtl.tensors, found.as_json() | {"cycles": found.rtl.cycles})
 
 
 def _table(design: Design, found: Measurement, simulator: str, where: str, more: list[tuple[str, str]]) -> Any:

@@ -12,7 +12,6 @@ from step_hw.design import Design
 from step_hw.run_record import RunRecord
 from step_lang import Program
 from step_lang.errors import RtlError
-from step_lang.hwconfig import HardwareConfig
 
 from .options import console, json_option, show, step, table_of, write_json
 from .program_file import ProgramFile
@@ -33,8 +32,7 @@ def replay(directory: Path, simulator: str, json_path: Path | None) -> None:
     """
     began = time.perf_counter()
     record, program = RunRecord.load(directory, _program)
-    hw = HardwareConfig.load(directory / "hw.toml")
-    design = Design(program, hw, record.streams)
+    design = Design(program, record.hardware, record.streams)
     with step("interpreting the program and its lowered form with the recorded grants"):
         logical = design.interpret(record.tensors, lowered=False, arbitration=record.arbitration)
         lowered = design.interpret(record.tensors, arbitration=record.arbitration)

@@ -1,7 +1,5 @@
 """Attention over caches of different lengths: bit for bit what its definition says under every schedule."""
 
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +7,7 @@ import pytest
 from examples import attention
 from step_lang import BadParameter, Numerics, ViewOutOfRange, interpret, metrics
 from step_lang import numerics as num
+from step_lang.tests.traces import trace_path
 
 NUMERICS = Numerics(group=4)
 
@@ -119,16 +118,11 @@ def test_made_lengths_fit():
 
 @pytest.mark.parametrize("schedule", attention.SCHEDULES)
 def test_trace(schedule):
-    data = os.environ.get("STEP_HW_DATA")
-    if not data:
-        pytest.skip("STEP_HW_DATA names no directory of traces (with traces/kv_lengths in it)")
-    path = Path(data) / "traces" / "kv_lengths" / "b16" / "conv_stdev1226_0075_0090.npy"
-    if not path.exists():
-        pytest.skip(f"no trace {path}")
+    path = trace_path("kv_lengths/b16/conv_stdev1226_0075_0090.npy")
     lengths = attention.load_lengths(path, 16, 16)
     assert 0 in lengths  # a request of 2 tokens, divided by 16
     program = attention.build(queries=4, dim=8, kv_tile=8, schedule=schedule)
-    tensors, streams = attention.inputs(program), attention.streams(program, trace=str(path))
+    tensors, streams = attention.inputs(program), attention.streams(program, trace=path)
     check(program, tensors, lengths, interpret(program, tensors, streams, NUMERICS))
 
 

@@ -1,8 +1,6 @@
 """The mixture-of-experts programs: bit for bit what their definition says, however rows are tiled and experts share
 regions, and the traffic that their expressions say."""
 
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +9,7 @@ from examples import moe, simplified_moe
 from examples.routing import MIXTRAL_B64, choose_experts, expert_counts, load_experts, spread_counts
 from step_lang import BadParameter, Numerics, interpret, metrics
 from step_lang import numerics as num
+from step_lang.tests.traces import trace_path
 
 GROUP = 4
 NUMERICS = Numerics(group=GROUP)
@@ -19,17 +18,6 @@ SMALL = {"batch": 12, "experts": 8, "hidden": 8, "intermediate": 16, "tile_f": 8
 MANY = {"batch": 10, "experts": 16, "top_k": 3, "hidden": 8, "intermediate": 8, "tile_f": 4, "idle": 6}
 ONE = {"batch": 1, "experts": 4, "hidden": 8, "intermediate": 8, "tile_f": 8}
 TILINGS = [{"tiling": "static", "tile_rows": rows} for rows in (1, 2, 4, 8)] + [{"tiling": "dynamic"}]
-
-
-def trace_path(name):
-    """A trace of the paper's artifact; its directory is not part of the project."""
-    data = os.environ.get("STEP_HW_DATA")
-    if not data:
-        pytest.skip("STEP_HW_DATA names no directory of traces (with traces/expert_routing in it)")
-    path = Path(data) / "traces" / "expert_routing" / name
-    if not path.exists():
-        pytest.skip(f"no trace {path}")
-    return str(path)
 
 
 def made(parameters, module=moe, seed=0):
@@ -235,7 +223,7 @@ def test_the_default_routing_is_mixtral_s():
                                     {"regions": 1}], ids=str)
 def test_mixtral_trace(tiling):
     """The real routing: bit-exact, and its counts are those that the generator reproduces."""
-    path = trace_path("mixtral_b64")
+    path = trace_path("expert_routing/mixtral_b64")
     assert expert_counts(load_experts(path, 64, 2, 8), 8).tolist() == list(MIXTRAL_B64)
     program, tensors, streams = made({**tiling, "hidden": 16, "intermediate": 32, "tile_f": 16, "trace": path})
     result = interpret(program, tensors, streams, NUMERICS)
@@ -246,7 +234,7 @@ def test_mixtral_trace(tiling):
 
 def test_qwen_trace():
     """128 experts, of which 68 idle, on 8 regions."""
-    path = trace_path("qwen_b64")
+    path = trace_path("expert_routing/qwen_b64")
     program, tensors, streams = made({"experts": 128, "top_k": 8, "hidden": 8, "intermediate": 8, "tile_f": 4,
                                       "regions": 8, "trace": path})
     result = interpret(program, tensors, streams, NUMERICS)

@@ -14,15 +14,26 @@ from rtl_tests.harness.beats import streams_of
 from rtl_tests.harness.checks import compare_beats
 from rtl_tests.harness.tokens import to_beats
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
-from rtl_tests.shape_bench import PRESSURES, element, pressure_bins, word_beats
+from rtl_tests.shape_bench import PRESSURES, assert_rate, element, pressure_bins, word_beats, words
 from step_lang.interpreter import Context
 from step_lang.numerics import Numerics
 from step_lang.types import Selector
 from step_lang.worked_examples import EXAMPLES, WorkedExample
 
-__all__ = ["GRANTS", "Trial", "bench", "chunk", "compare_with_model", "examples", "replay", "selector_beat"]
+__all__ = [
+    "CHUNKS", "GRANTS", "Trial", "assert_rates", "bench", "chunk", "compare_with_model", "examples", "replay",
+    "selector_beat",
+]
 
 GRANTS = "rtl_tests.grant_probe:grants"
+
+#: Chunks of the streams that a rate is measured with, by name: rank and beats.
+CHUNKS: dict[str, tuple[int, list[Beat]]] = {
+    "elements": (0, words("1")),
+    "chunks of one beat": (1, words("1 S1")),
+    "chunks of five beats": (1, words("1 2 3 4 5 S1")),
+    "chunks of rank 2": (2, words("1 2 S1 3 S2")),
+}
 
 
 @dataclass
@@ -98,12 +109,15 @@ def examples(kind: str, cfg: Callable[[WorkedExample], Mapping[str, int]],
     return made
 
 
-def bench(simulator: str, unit, trials: Sequence[Trial], coverage: Coverage | None = None) -> list[CaseResult]:
-    """All trials on the bare unit under pressure; what comes out is what the interpreter makes of the grants."""
+def bench(simulator: str, unit, trials: Sequence[Trial], coverage: Coverage | None = None,
+          pressures: Sequence[int] | None = None) -> list[CaseResult]:
+    """All trials on the bare unit; what comes out is what the interpreter makes of the grants. ``pressures``: of
+    `PRESSURES`, which every trial runs under; default: directed ones all, the others one that is not free of it."""
     arbitrates = hasattr(unit, "grant_valid")
     cases, of = [], []
     for i, trial in enumerate(trials):
-        for k in range(len(PRESSURES)) if trial.directed else [1 + i % (len(PRESSURES) - 1)]:
+        chosen = range(len(PRESSURES)) if trial.directed else [1 + i % (len(PRESSURES) - 1)]
+        for k in chosen if pressures is None else pressures:
             drive, sink = PRESSURES[k]
             expected = {} if arbitrates or trial.error else replay(trial, [])
             cases.append(Case(f"{trial.name}/{k}", trial.ports, expected, trial.cfg, drive, sink, error=trial.error,
@@ -124,6 +138,12 @@ def bench(simulator: str, unit, trials: Sequence[Trial], coverage: Coverage | No
         if coverage is not None:
             coverage.hit_if_declared(pressure_bins(result))
     return results
+
+
+def assert_rates(simulator: str, unit, trials: Sequence[Trial], port: str) -> None:
+    """0.95 beats a cycle at ``port`` in every trial, inputs and outputs held up by nobody."""
+    for result in bench(simulator, unit, trials, pressures=[0]):
+        assert_rate(result, port)
 
 
 def compare_with_model(simulator: str, unit, trials: Sequence[Trial], params: Mapping | None = None) -> None:

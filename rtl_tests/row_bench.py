@@ -4,7 +4,6 @@ Tiles are ``T`` x ``COLS`` int8; every element differs from the others of its st
 """
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from random import Random
 
 from rtl_tests.harness import Beat, CaseResult, Coverage, bare, from_beats, to_beats
@@ -26,7 +25,6 @@ __all__ = [
     "TILE_TYPE",
     "U32",
     "T",
-    "assert_rate",
     "beat",
     "golden",
     "pressed_bench",
@@ -113,12 +111,3 @@ def pressed_bench(simulator: str, unit, trials: Sequence[Trial], coverage: Cover
         for port, stream in trial.inputs.items():
             assert trial.error or result.beats[port] == list(stream), f"{result.name}: {port} not taken whole"
     return found
-
-
-def assert_rate(result: CaseResult, port: str, least: float = 0.95) -> None:
-    """Beats a cycle at ``port``, from its first to its last."""
-    stamps = result.stamps[port]
-    assert len(stamps) > 100, f"{result.name}: {len(stamps)} beats at {port} are too few for a rate"
-    rate = (len(stamps) - 1) / (stamps[-1] - stamps[0])
-    worst = max(b - a for a, b in pairwise(stamps))
-    assert rate >= least, f"{result.name}: {rate:.3f} beats a cycle at {port}, longest pause {worst} cycles"

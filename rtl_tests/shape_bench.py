@@ -33,8 +33,8 @@ from step_lang.types import bool_, int32, scalar
 from step_lang.worked_examples import EXAMPLES, WorkedExample
 
 __all__ = [
-    "LAYOUT", "WORD", "Trial", "assert_timing", "bench", "compare_with_model", "element", "examples", "golden",
-    "pressure_bins", "rows_of", "word_beats", "words",
+    "LAYOUT", "WORD", "Trial", "assert_rate", "assert_timing", "bench", "compare_with_model", "element", "examples",
+    "golden", "pressure_bins", "rows_of", "word_beats", "words",
 ]
 
 LAYOUT = BeatLayout(32, 2)
@@ -151,6 +151,15 @@ def assert_timing(kind: str, result: CaseResult, output: str = "out0", pairs=Non
     assert len(stamps) >= 8, "too few beats for an interval"
     intervals = {b - a for a, b in pairwise(stamps)}
     assert intervals == {stated.interval}, f"{kind}: intervals {intervals} vs {stated.interval} stated"
+
+
+def assert_rate(result: CaseResult, port: str, least: float = 0.95) -> None:
+    """Beats a cycle at ``port``, from its first to its last."""
+    stamps = result.stamps[port]
+    assert len(stamps) > 100, f"{result.name}: {len(stamps)} beats at {port} are too few for a rate"
+    rate = (len(stamps) - 1) / (stamps[-1] - stamps[0])
+    worst = max(b - a for a, b in pairwise(stamps))
+    assert rate >= least, f"{result.name}: {rate:.3f} beats a cycle at {port}, longest pause {worst} cycles"
 
 
 def compare_with_model(simulator: str, unit, trials: Sequence[Trial], params: Mapping | None = None) -> None:

@@ -8,7 +8,17 @@ import pytest
 
 from rtl_tests.harness import DONE, Beat, Coverage, assert_same_on_both
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl
-from rtl_tests.routing_bench import GRANTS, Trial, bench, chunk, compare_with_model, examples, selector_beat
+from rtl_tests.routing_bench import (
+    CHUNKS,
+    GRANTS,
+    Trial,
+    assert_rates,
+    bench,
+    chunk,
+    compare_with_model,
+    examples,
+    selector_beat,
+)
 from rtl_tests.shape_bench import LAYOUT, WORD, words
 from step_hw.unit import ErrorCode
 from step_hw.units.eager_merge import EagerMerge
@@ -143,6 +153,17 @@ def test_no_latency_and_a_beat_every_cycle(simulator):
         assert taken == given[:-1], name
         assert given == list(range(given[0], given[0] + len(given))), name
     assert found["timing/0"].stamps["out1"] == found["timing/0"].stamps["out0"]
+
+
+def test_rate(simulator):
+    """Beats that leave a cycle, each in the cycle in which it is taken: from three inputs in turn, and from one."""
+    made = []
+    for name, (rank, beats_) in CHUNKS.items():
+        for how, used in (("turns", 3), ("one input", 1)):
+            stream = [*beats_ * (120 // (used * len(beats_)) + 1), DONE]
+            streams = [stream if k < used else [DONE] for k in range(UNIT.n)]
+            made.append(_trial(f"{name}, {how}", UNIT, rank, streams))
+    assert_rates(simulator, UNIT, made, "out0")
 
 
 def test_nobody_starves(simulator):

@@ -14,13 +14,12 @@ from rtl_tests.row_bench import (
     TILE,
     TILE_TYPE,
     T,
-    assert_rate,
     beat,
     golden,
     pressed_bench,
     rows,
 )
-from rtl_tests.shape_bench import Trial, compare_with_model
+from rtl_tests.shape_bench import Trial, assert_rate, compare_with_model
 from step_hw.beat import BeatLayout
 from step_hw.unit import ErrorCode
 from step_hw.units.pack_rows import PackRows

@@ -7,7 +7,17 @@ from random import Random
 import pytest
 
 from rtl_tests.harness import DONE, Beat, Coverage, assert_same_on_both, bare, beats, random_stream
-from rtl_tests.routing_bench import Trial, bench, chunk, compare_with_model, examples, replay, selector_beat
+from rtl_tests.routing_bench import (
+    CHUNKS,
+    Trial,
+    assert_rates,
+    bench,
+    chunk,
+    compare_with_model,
+    examples,
+    replay,
+    selector_beat,
+)
 from rtl_tests.shape_bench import LAYOUT, WORD, assert_timing, words
 from step_hw.unit import ErrorCode
 from step_hw.units.partition import Partition
@@ -159,6 +169,18 @@ def test_latency_and_interval(simulator, output):
 def test_one_beat_a_cycle_from_chunk_to_chunk(simulator):
     [result] = [result for result in results(simulator) if result.name == "turns/0"]
     assert result.stamps["in0"] == list(range(result.stamps["in0"][0], result.stamps["in0"][0] + 25))
+
+
+def test_rate(simulator):
+    """Beats that leave the data input a cycle: chunks to each output in turn, to two, to all and to none."""
+    made = []
+    for name, (rank, beats_) in CHUNKS.items():
+        count = 120 // len(beats_) + 1
+        for how, to in (("turns", [[k % 3] for k in range(count)]),
+                        ("several", [[[0, 1], [2], [0, 1, 2], []][k % 4] for k in range(count)])):
+            selectors = [*map(selector_beat, to), DONE]
+            made.append(_trial(f"{name}, {how}", UNIT, rank, 0, [*beats_ * count, DONE], selectors))
+    assert_rates(simulator, UNIT, made, "in0")
 
 
 def test_selectors_of_128_bits(simulator):

@@ -8,7 +8,17 @@ import pytest
 
 from rtl_tests.harness import DONE, Beat, Coverage, assert_same_on_both, bare, random_stream
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl
-from rtl_tests.routing_bench import GRANTS, Trial, bench, chunk, compare_with_model, examples, selector_beat
+from rtl_tests.routing_bench import (
+    CHUNKS,
+    GRANTS,
+    Trial,
+    assert_rates,
+    bench,
+    chunk,
+    compare_with_model,
+    examples,
+    selector_beat,
+)
 from rtl_tests.shape_bench import LAYOUT, WORD, words
 from step_hw.unit import ErrorCode
 from step_hw.units.reassemble import Reassemble
@@ -172,6 +182,18 @@ def test_no_latency_and_a_beat_every_cycle(simulator):
         assert given == list(range(given[0], given[0] + len(given))), name
     # Nobody is late, so the priority rotates.
     assert [k for _, k in found["turns/0"].notes[0]] == [0, 1, 2] * 4
+
+
+def test_rate(simulator):
+    """Beats that leave a cycle, each in the cycle in which it is taken: groups of one chunk, of two and of three."""
+    made = []
+    for name, (rank, beats_) in CHUNKS.items():
+        for size in (1, 2, 3):
+            groups = 120 // (size * len(beats_)) + 1
+            to = [[(k + j) % 3 for j in range(size)] for k in range(groups)]
+            streams = [[*beats_ * sum(i in bits for bits in to), DONE] for i in range(3)]
+            made.append(_trial(f"{name}, {size} to a group", UNIT, rank, 0, streams, [*map(selector_beat, to), DONE]))
+    assert_rates(simulator, UNIT, made, "out0")
 
 
 @pytest.mark.long

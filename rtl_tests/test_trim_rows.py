@@ -7,8 +7,8 @@ import pytest
 
 from rtl_tests.harness import Beat, Coverage, assert_same_on_both, bare, beats, corner_streams, random_stream
 from rtl_tests.harness.beats import DONE
-from rtl_tests.row_bench import TILE, TILE_TYPE, U32, T, assert_rate, beat, golden, pressed_bench, row_tiles
-from rtl_tests.shape_bench import Trial, assert_timing, compare_with_model
+from rtl_tests.row_bench import TILE, TILE_TYPE, U32, T, beat, golden, pressed_bench, row_tiles
+from rtl_tests.shape_bench import Trial, assert_rate, assert_timing, compare_with_model
 from step_hw.beat import BeatLayout
 from step_hw.unit import ErrorCode
 from step_hw.units.trim_rows import TrimRows

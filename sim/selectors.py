@@ -6,14 +6,11 @@ packed.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from .compiled import compiled
-
-if TYPE_CHECKING:
-    from .engine import Packing
 
 __all__ = ["BITS", "pack_selectors", "selected", "selects_beyond"]
 
@@ -21,7 +18,14 @@ BITS = 64
 """Bits of a word."""
 
 
-def pack_selectors(build: "Packing", selectors: Iterable[int], width: int) -> list[int]:
+class Reserving(Protocol):
+    """What gives out words of a run's heap."""
+
+    def reserve(self, n: int, values: np.ndarray | None = None) -> int:
+        """Offset of ``n`` words, preset to ``values``."""
+
+
+def pack_selectors(build: Reserving, selectors: Iterable[int], width: int) -> list[int]:
     """Control values that say ``selectors`` (their bits as ints) on a link of ``width`` bits."""
     found = list(selectors)
     if width <= BITS:

@@ -29,6 +29,10 @@ class OperatorMetrics:
     allocated_compute: Any
 
     def substitute(self, values: Mapping[Any, Any]) -> OperatorMetrics:
+        """The same with values for symbols, by symbol or by name."""
+        return self._substitute(_by_name(values))
+
+    def _substitute(self, values: Mapping[str, Any]) -> OperatorMetrics:
         return OperatorMetrics(self.name, self.kind, *(
             _substitute(value, values) for value in (
                 self.offchip_read_bytes, self.offchip_write_bytes, self.onchip_bytes, self.flops,
@@ -86,12 +90,17 @@ class Metrics:
 
     def substitute(self, symbols: Mapping[Any, Any]) -> Metrics:
         """The same with values for symbols, by symbol or by name (such as a `Result`'s ``symbols``)."""
-        return Metrics(tuple(row.substitute(symbols) for row in self.rows))
+        by_name = _by_name(symbols)
+        return Metrics(tuple(row._substitute(by_name) for row in self.rows))
 
 
-def _substitute(value: sympy.Expr, values: Mapping[Any, Any]) -> sympy.Expr:
-    by_name = {str(key): number for key, number in values.items()}
-    return value.subs([(symbol, by_name[symbol.name]) for symbol in value.free_symbols if symbol.name in by_name])
+def _by_name(values: Mapping[Any, Any]) -> dict[str, Any]:
+    return {key if isinstance(key, str) else key.name: number for key, number in values.items()}
+
+
+def _substitute(value: sympy.Expr, by_name: Mapping[str, Any]) -> sympy.Expr:
+    known = [(symbol, by_name[symbol.name]) for symbol in value.free_symbols if symbol.name in by_name]
+    return value.subs(known) if known else value
 
 
 def metrics(program: Program) -> Metrics:

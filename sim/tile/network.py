@@ -1,0 +1,345 @@
+"""State of a modelled run at tile fidelity: arrays that the compiled operators share.
+
+Time is in cycles. A token is ``stop | empty << 4 | done << 5`` (as in `sim.network`, without rows), a control value
+(`sim.values`), the rows and columns of its tile, and when its consumer may begin and end to take it: ``FIRST``, ``LAST``
+(the same where a tile is handed over whole). What a channel holds leaves in order; a place that was taken is free for
+the next token from the cycle in which its consumer has taken it.
+
+An operator is woken when a token can be taken, a place gets free, or at a time it asked for. Events of one cycle are
+handled in the order of operators.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..compiled import compiled
+
+__all__ = [
+    "BUFFER_WORDS", "COLS", "DONE", "EMPTY", "FIELDS", "FIRST", "LAST", "NEVER", "NODE_WORDS", "NO_VALUE", "ROWS",
+    "TOKEN", "VALUE", "Tiles", "append", "available", "change_uses", "fail", "field", "is_bare", "is_done",
+    "link_free", "make_tiles", "new_buffer", "next_event", "pop", "push", "record_grant", "room", "stop_of", "wake",
+]
+
+TOKEN, VALUE, ROWS, COLS, FIRST, LAST, FIELDS = range(7)
+EMPTY, DONE = 1 << 4, 1 << 5
+NEVER = 1 << 62
+NO_VALUE = -(1 << 62)
+"""The control value of an element that the model does not compute: steering by it is an error."""
+
+HEAD, COUNT, CAPACITY, BASE, SOURCE, SINK, PUSHED, STREAM, CHANNEL_WORDS = range(9)
+"""A channel. ``STREAM``: the stream whose tokens are recorded as they are pushed, -1 for none."""
+
+(TRACED, ERROR_UNIT, ERROR, GRANTED, HEAP_SIZE, FREE_NODE, NODES_LEFT, FREE_BUFFER, BUFFERS_LEFT, EVENTS,
+ MISC) = range(11)
+
+NODE_WORDS = 5
+"""Of a token in a buffer: token, value, rows, columns, next."""
+NODE_NEXT = 4
+BUFFER_WORDS = 6
+"""A buffer: first node, last node, tokens, uses left, bytes, record of its bufferize."""
+RECORD_UNIT, RECORD_LIVE, RECORD_BYTES, RECORD_PEAK, RECORD_WORDS = range(5)
+"""A record of a bufferize, on the heap: its unit, live buffers, their bytes, and the most there were."""
+
+
+class Tiles(NamedTuple):
+    """Arrays of a run, all int64.
+
+    channels [C, CHANNEL_WORDS], places [sum of capacities, FIELDS], freed [same]: when a place was taken
+    free, busy, fired, flops, asleep_since [units] : when a unit may act again; cycles of work; actions; FLOPs
+    wakes [units] : the time a unit is to be woken; events [n, 2] : a binary heap of (time, unit)
+    heap : words of the units; trace [n, 4] : (stream, token, rows, columns) ; grants [n, 3] : (time, unit, input)
+    nodes, buffers : contents of on-chip buffers, free ones linked
+    cost [units, COSTS] : see `sim.tile.cost`
+    """
+
+    channels: np.ndarray
+    places: np.ndarray
+    freed: np.ndarray
+    free: np.ndarray
+    busy: np.ndarray
+    fired: np.ndarray
+    flops: np.ndarray
+    wakes: np.ndarray
+    events: np.ndarray
+    heap: np.ndarray
+    trace: np.ndarray
+    grants: np.ndarray
+    nodes: np.ndarray
+    buffers: np.ndarray
+    cost: np.ndarray
+    misc: np.ndarray
+
+
+def make_tiles(capacities: np.ndarray, ends: np.ndarray, streams: np.ndarray, units: int, heap: np.ndarray,
+               cost: np.ndarray, *, trace_size: int, grants: int, nodes: int, buffers: int) -> Tiles:
+    """An empty network. ``ends``: source and sink of each channel."""
+
+    def zeros(*shape: int) -> np.ndarray:
+        return np.zeros(shape, dtype=np.int64)
+
+    channels = zeros(len(capacities), CHANNEL_WORDS)
+    channels[:, CAPACITY] = capacities
+    channels[1:, BASE] = np.cumsum(capacities)[:-1]
+    channels[:, [SOURCE, SINK]] = ends
+    channels[:, STREAM] = streams
+    total = int(capacities.sum())
+    misc = zeros(MISC)
+    made = Tiles(channels, zeros(total, FIELDS), zeros(total), zeros(units), zeros(units), zeros(units), zeros(units),
+                 np.full(units, NEVER, dtype=np.int64), zeros(16 * units + 1024, 2), heap, zeros(trace_size, 4),
+                 zeros(grants, 3), zeros(nodes, NODE_WORDS), zeros(buffers, BUFFER_WORDS), cost, misc)
+    link_free(made, 0, 0)
+    return made
+
+
+def link_free(net: Tiles, node: int, buffer: int) -> None:
+    """Put nodes from ``node`` and buffers from ``buffer`` on the free lists."""
+    for array, first, head, left, word in ((net.nodes, node, FREE_NODE, NODES_LEFT, NODE_NEXT),
+                                           (net.buffers, buffer, FREE_BUFFER, BUFFERS_LEFT, 0)):
+        count = len(array) - first
+        if not count:
+            continue
+        array[first:, word] = np.arange(first + 1, len(array) + 1)
+        array[-1, word] = net.misc[head] if net.misc[left] else -1
+        net.misc[head] = first
+        net.misc[left] += count
+
+
+# Events
+
+
+@compiled
+def wake(net, u, time):
+    """Have unit ``u`` woken at ``time``, if it is not earlier anyway."""
+    if time >= net.wakes[u]:
+        return
+    net.wakes[u] = time
+    events = net.events
+    i = net.misc[HEAP_SIZE]
+    net.misc[HEAP_SIZE] = i + 1
+    while i > 0:
+        parent = (i - 1) >> 1
+        if events[parent, 0] < time or (events[parent, 0] == time and events[parent, 1] <= u):
+            break
+        events[i, 0] = events[parent, 0]
+        events[i, 1] = events[parent, 1]
+        i = parent
+    events[i, 0] = time
+    events[i, 1] = u
+
+
+@compiled
+def next_event(net):
+    """Take the first event off the heap: its unit, or -1 where it was woken earlier since; the time is in ``events``'s
+    last row."""
+    events = net.events
+    time, u = events[0, 0], events[0, 1]
+    n = net.misc[HEAP_SIZE] - 1
+    net.misc[HEAP_SIZE] = n
+    t, v = events[n, 0], events[n, 1]
+    i = 0
+    while True:
+        child = 2 * i + 1
+        if child >= n:
+            break
+        other = child + 1
+        if other < n and (events[other, 0] < events[child, 0] or (
+                events[other, 0] == events[child, 0] and events[other, 1] < events[child, 1])):
+            child = other
+        if t < events[child, 0] or (t == events[child, 0] and v <= events[child, 1]):
+            break
+        events[i, 0] = events[child, 0]
+        events[i, 1] = events[child, 1]
+        i = child
+    events[i, 0] = t
+    events[i, 1] = v
+    if net.wakes[u] != time:
+        return -1, time
+    net.wakes[u] = NEVER
+    return u, time
+
+
+# Channels
+
+
+@compiled
+def available(net, u, channel, now):
+    """May ``u`` begin to take the token at the head? If it comes later, ``u`` is woken then."""
+    if net.channels[channel, COUNT] == 0:
+        return False
+    first = net.places[net.channels[channel, BASE] + net.channels[channel, HEAD], FIRST]
+    if first > now:
+        wake(net, u, first)
+        return False
+    return True
+
+
+@compiled
+def field(net, channel, which):
+    """A field of the token at the head."""
+    return net.places[net.channels[channel, BASE] + net.channels[channel, HEAD], which]
+
+
+@compiled
+def pop(net, channel, time):
+    """Take the head, whose place is free from ``time`` on."""
+    c = net.channels
+    h = c[channel, HEAD]
+    net.freed[c[channel, BASE] + h] = time
+    h += 1
+    c[channel, HEAD] = 0 if h == c[channel, CAPACITY] else h
+    c[channel, COUNT] -= 1
+    wake(net, c[channel, SOURCE], time)
+
+
+@compiled
+def room(net, u, channel, now):
+    """Is there a place? If one gets free later, ``u`` is woken then. An output that nobody uses has room."""
+    if channel < 0:
+        return True
+    c = net.channels
+    if c[channel, COUNT] == c[channel, CAPACITY]:
+        return False
+    place = c[channel, HEAD] + c[channel, COUNT]
+    if place >= c[channel, CAPACITY]:
+        place -= c[channel, CAPACITY]
+    time = net.freed[c[channel, BASE] + place]
+    if time > now:
+        wake(net, u, time)
+        return False
+    return True
+
+
+@compiled
+def push(net, channel, token, value, rows, cols, first, last):
+    """Write a token (only when there is `room`)."""
+    if channel < 0:
+        return
+    c = net.channels
+    place = c[channel, HEAD] + c[channel, COUNT]
+    if place >= c[channel, CAPACITY]:
+        place -= c[channel, CAPACITY]
+    place += c[channel, BASE]
+    p = net.places
+    p[place, TOKEN] = token
+    p[place, VALUE] = value
+    p[place, ROWS] = rows
+    p[place, COLS] = cols
+    p[place, FIRST] = first
+    p[place, LAST] = last
+    c[channel, COUNT] += 1
+    c[channel, PUSHED] += 1
+    wake(net, c[channel, SINK], first)
+    stream = c[channel, STREAM]
+    if stream >= 0:
+        n = net.misc[TRACED]
+        if n < net.trace.shape[0]:
+            net.trace[n, 0] = stream
+            net.trace[n, 1] = token
+            net.trace[n, 2] = rows
+            net.trace[n, 3] = cols
+        net.misc[TRACED] = n + 1
+
+
+# Units
+
+
+@compiled
+def fail(net, u, code):
+    """Raise an error code; the run ends."""
+    if net.misc[ERROR] == 0:
+        net.misc[ERROR_UNIT] = u
+        net.misc[ERROR] = code
+    return False
+
+
+@compiled
+def record_grant(net, u, k, now):
+    """An arbitrating unit begins to serve its input ``k``."""
+    n = net.misc[GRANTED]
+    if n < net.grants.shape[0]:
+        net.grants[n, 0] = now
+        net.grants[n, 1] = u
+        net.grants[n, 2] = k
+    net.misc[GRANTED] = n + 1
+
+
+@compiled
+def stop_of(token):
+    """Stop level of a token."""
+    return token & 15
+
+
+@compiled
+def is_done(token):
+    """Is it the end of the stream?"""
+    return (token >> 5) & 1 == 1
+
+
+@compiled
+def is_bare(token):
+    """Is it a bare stop?"""
+    return (token >> 4) & 3 == 1
+
+
+# Buffers
+
+
+@compiled
+def new_buffer(net, record):
+    """An empty buffer of the bufferize with this record."""
+    b = net.misc[FREE_BUFFER]
+    net.misc[FREE_BUFFER] = net.buffers[b, 0]
+    net.misc[BUFFERS_LEFT] -= 1
+    net.buffers[b, 0] = -1
+    net.buffers[b, 1] = -1
+    net.buffers[b, 2] = 0
+    net.buffers[b, 3] = 1
+    net.buffers[b, 4] = 0
+    net.buffers[b, 5] = record
+    net.heap[record + RECORD_LIVE] += 1
+    return b
+
+
+@compiled
+def append(net, b, token, value, rows, cols, nbytes):
+    """Put a token at the end of buffer ``b``."""
+    n = net.misc[FREE_NODE]
+    net.misc[FREE_NODE] = net.nodes[n, NODE_NEXT]
+    net.misc[NODES_LEFT] -= 1
+    net.nodes[n, 0] = token
+    net.nodes[n, 1] = value
+    net.nodes[n, 2] = rows
+    net.nodes[n, 3] = cols
+    net.nodes[n, NODE_NEXT] = -1
+    if net.buffers[b, 0] < 0:
+        net.buffers[b, 0] = n
+    else:
+        net.nodes[net.buffers[b, 1], NODE_NEXT] = n
+    net.buffers[b, 1] = n
+    net.buffers[b, 2] += 1
+    net.buffers[b, 4] += nbytes
+    record = net.buffers[b, 5]
+    net.heap[record + RECORD_BYTES] += nbytes
+    if net.heap[record + RECORD_BYTES] > net.heap[record + RECORD_PEAK]:
+        net.heap[record + RECORD_PEAK] = net.heap[record + RECORD_BYTES]
+
+
+@compiled
+def change_uses(net, b, more, now):
+    """``more`` (or fewer) streamifies will read buffer ``b``; the last use frees it."""
+    net.buffers[b, 3] += more
+    if net.buffers[b, 3] > 0:
+        return
+    record = net.buffers[b, 5]
+    net.heap[record + RECORD_LIVE] -= 1
+    net.heap[record + RECORD_BYTES] -= net.buffers[b, 4]
+    wake(net, net.heap[record + RECORD_UNIT], now)
+    last = net.buffers[b, 1]
+    if last >= 0:
+        net.nodes[last, NODE_NEXT] = net.misc[FREE_NODE]
+        net.misc[FREE_NODE] = net.buffers[b, 0]
+        net.misc[NODES_LEFT] += net.buffers[b, 2]
+    net.buffers[b, 0] = net.misc[FREE_BUFFER]
+    net.misc[FREE_BUFFER] = b
+    net.misc[BUFFERS_LEFT] += 1

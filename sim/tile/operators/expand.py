@@ -1,0 +1,62 @@
+"""expand: each element for all of a reference's inner dimensions."""
+
+from step_lang.errorcodes import ErrorCode
+
+from ...compiled import compiled
+from ..cost import TILE, beats, finish, leaves, leaves_last, work_of
+from ..network import (
+    COLS,
+    EMPTY,
+    LAST,
+    ROWS,
+    TOKEN,
+    VALUE,
+    available,
+    fail,
+    field,
+    is_done,
+    pop,
+    push,
+    room,
+    stop_of,
+)
+
+KIND = "expand"
+RANK = 0
+MISALIGNED = ErrorCode.MISALIGNED
+
+
+def pack(op, unit, build):
+    """Rank."""
+    build.par[unit, RANK] = op.rank
+
+
+@compiled
+def step(u, par, st, ins, outs, net, now):
+    """One token of the reference; the value leaves with one of stop >= rank."""
+    if not available(net, u, ins[1], now) or not room(net, u, outs[0], now):
+        return False
+    token = field(net, ins[1], TOKEN)
+    bare = token & EMPTY != 0
+    ends = is_done(token) or stop_of(token) >= par[RANK]
+    last = field(net, ins[1], LAST)
+    if not bare or ends:
+        if not available(net, u, ins[0], now):
+            return False
+        head = field(net, ins[0], TOKEN)
+        if ends and (head | EMPTY) != (token | EMPTY):
+            return fail(net, u, MISALIGNED)
+        if not bare and head & EMPTY:
+            return fail(net, u, MISALIGNED)
+        last = max(last, field(net, ins[0], LAST))
+    rows, cols, value, count = 0, 0, 0, 1
+    if not bare:
+        rows, cols, value = field(net, ins[0], ROWS), field(net, ins[0], COLS), field(net, ins[0], VALUE)
+        if net.cost[u, TILE] > 0:
+            count = beats(net, u, rows, cols)
+    end = finish(net, u, now, last, work_of(net, u, 0, 0, count))
+    push(net, outs[0], token, value, rows, cols, leaves(net, u, now, end), leaves_last(net, u, end))
+    pop(net, ins[1], end + 1)
+    if ends:
+        pop(net, ins[0], end + 1)
+    return True

@@ -1,0 +1,146 @@
+"""flat_map: an element becomes a stream: addresses, counts, or the rows of a tile."""
+
+import math
+
+from step_lang.errors import UnknownFunction
+
+from ...compiled import compiled
+from ..cost import TILE, beats, finish, leaves_last, work_of
+from ..network import (
+    COLS,
+    EMPTY,
+    LAST,
+    NO_VALUE,
+    ROWS,
+    TOKEN,
+    VALUE,
+    available,
+    fail,
+    field,
+    is_done,
+    pop,
+    push,
+    room,
+    stop_of,
+)
+from . import UNKNOWN
+
+KIND = "flat_map"
+MODE, RANK, LOOPS, BASE, SCALE, STRIDE, SPLIT, DROP, ROWS_STATIC = range(9)
+LOOP0 = 16          # count and stride of each loop of an affine view, innermost first
+AFFINE, RANGE, COUNTER, SPLIT_ROWS = range(4)
+MODES = {"affine_addresses": AFFINE, "address_range": RANGE, "counter": COUNTER, "split_rows": SPLIT_ROWS}
+PIECE, HELD, HELD_VALUE, HELD_ROWS, HELD_COLS = range(5)
+MOST_LOOPS = 16
+
+
+def pack(op, unit, build):
+    """The function's parameters."""
+    par, fn = build.par[unit], op.fn
+    if fn.name not in MODES:
+        raise UnknownFunction(f"flat_map of {fn.name!r} vs {', '.join(MODES)} at tile fidelity", operator=op)
+    par[[MODE, RANK]] = MODES[fn.name], op.rank
+    if fn.name == "affine_addresses":
+        par[[LOOPS, BASE, SCALE]] = len(fn.params["shape"]), fn.params["base"], fn.params["scale"]
+        for k, (count, stride) in enumerate(zip(reversed(fn.params["shape"]), reversed(fn.params["stride"]))):
+            par[LOOP0 + 2 * k:LOOP0 + 2 * k + 2] = count, stride
+        par[SPLIT] = math.prod(fn.params["shape"])
+    elif fn.name == "address_range":
+        par[STRIDE] = fn.params["stride"]
+    elif fn.name == "split_rows":
+        par[[SPLIT, DROP]] = fn.params["rows"], fn.params["drop_padding"]
+
+
+@compiled
+def _release(st, outs, net, stop, now):
+    """The piece that was held leaves with ``stop``."""
+    push(net, outs[0], stop, st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS], now + 1, now + 1)
+    st[HELD] = 0
+    return True
+
+
+@compiled
+def _nothing(net, u, par, st, ins, outs, stop, now, last):
+    """A bare stop, or an element without a piece: if it closes anything, the stop is that of the piece before it."""
+    end = finish(net, u, now, last, 1)
+    if st[HELD] != 0 and stop > 0:
+        _release(st, outs, net, stop + par[RANK], now)
+    elif stop > 0:
+        push(net, outs[0], EMPTY | (stop + par[RANK]), 0, 0, 0, end + 1, end + 1)
+    pop(net, ins[0], end + 1)
+    return True
+
+
+@compiled
+def step(u, par, st, ins, outs, net, now):
+    """One piece; take the element with the last. Where pieces have no stop of their own (rank 0), the last one of an
+    element without stop is held until it is known whether a stop follows."""
+    if not available(net, u, ins[0], now) or not room(net, u, outs[0], now):
+        return False
+    token = field(net, ins[0], TOKEN)
+    last = field(net, ins[0], LAST)
+    if is_done(token):
+        if st[HELD] != 0:
+            return _release(st, outs, net, 0, now)
+        end = finish(net, u, now, last, 1)
+        push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
+        pop(net, ins[0], end + 1)
+        return True
+    stop = stop_of(token)
+    mode, rank = par[MODE], par[RANK]
+    if token & EMPTY:
+        return _nothing(net, u, par, st, ins, outs, stop, now, last)
+    value, rows, cols = field(net, ins[0], VALUE), field(net, ins[0], ROWS), field(net, ins[0], COLS)
+    if mode != SPLIT_ROWS and value == NO_VALUE:
+        return fail(net, u, UNKNOWN)
+    if mode == AFFINE:
+        pieces = par[SPLIT]
+    elif mode == RANGE:
+        pieces = (value >> 32) & 0xFFFFFFFF
+    elif mode == COUNTER:
+        pieces = value
+    else:
+        pieces = -(-rows // par[SPLIT])
+    if pieces == 0:
+        return _nothing(net, u, par, st, ins, outs, stop, now, last)
+    if st[HELD] != 0:
+        return _release(st, outs, net, 0, now)
+    i = st[PIECE]
+    out_value, out_rows, out_cols, out_stop = NO_VALUE, 1, 1, 0
+    if mode == AFFINE:
+        out_value = par[BASE] + value * par[SCALE]
+        left = i
+        ends = True
+        for k in range(par[LOOPS]):
+            size = par[LOOP0 + 2 * k]
+            at = left % size
+            out_value += at * par[LOOP0 + 2 * k + 1]
+            left //= size
+            ends = ends and at == size - 1
+            if ends:
+                out_stop = k + 1
+        out_stop = min(out_stop, rank)
+    elif mode == RANGE:
+        out_value = (value & 0xFFFFFFFF) + i * par[STRIDE]
+    elif mode == COUNTER:
+        out_value = i
+    else:
+        out_cols = cols
+        out_rows = par[SPLIT]
+        if par[DROP] != 0:
+            out_rows = min(out_rows, rows - i * out_rows)
+    st[PIECE] += 1
+    over = st[PIECE] == pieces
+    if over:
+        out_stop = rank + stop
+        st[PIECE] = 0
+    count = beats(net, u, out_rows, out_cols) if net.cost[u, TILE] > 0 else 0
+    end = finish(net, u, now, last, work_of(net, u, 0, 0, count))
+    if over and mode != AFFINE and out_stop == 0:
+        st[HELD], st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS] = 1, out_value, out_rows, out_cols
+    else:
+        time = leaves_last(net, u, end)
+        push(net, outs[0], out_stop, out_value, out_rows, out_cols, time, time)
+    if over:
+        pop(net, ins[0], end + 1)
+    return True

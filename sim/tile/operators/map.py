@@ -1,0 +1,50 @@
+"""map: a function of each element."""
+
+from step_lang.errorcodes import ErrorCode
+
+from ...compiled import compiled
+from ..cost import finish, leaves, leaves_last
+from ..functions import arity_of, call_cost, pack_function, result, result_cols, result_rows
+from ..network import COLS, LAST, ROWS, TOKEN, VALUE, available, fail, field, is_bare, is_done, pop, push, room
+
+KIND = "map"
+MISALIGNED = ErrorCode.MISALIGNED
+
+
+def pack(op, unit, build):
+    """The function, as `sim.tile.functions` says."""
+    pack_function(op, unit, build)
+
+
+@compiled
+def step(u, par, st, ins, outs, net, now):
+    """Take one element of each input, give one."""
+    n = arity_of(par)
+    ready = True
+    for k in range(n):
+        ready = available(net, u, ins[k], now) and ready
+    if not ready or not room(net, u, outs[0], now):
+        return False
+    token = field(net, ins[0], TOKEN)
+    last = now
+    for k in range(n):
+        if field(net, ins[k], TOKEN) != token:
+            return fail(net, u, MISALIGNED)
+        last = max(last, field(net, ins[k], LAST))
+    if is_done(token) or is_bare(token):
+        end = finish(net, u, now, last, 1)
+        push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
+    else:
+        rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
+        other = n - 1
+        rows1, cols1 = field(net, ins[other], ROWS), field(net, ins[other], COLS)
+        value = result(net, par, field(net, ins[0], VALUE), field(net, ins[other], VALUE))
+        out_rows = result_rows(net, par, rows, rows1, field(net, ins[other], VALUE))
+        if out_rows < 0:
+            return fail(net, u, MISALIGNED)
+        out_cols = result_cols(par, cols, rows1, cols1)
+        end = finish(net, u, now, last, call_cost(net, u, par, rows, cols, rows1, cols1, out_rows, out_cols))
+        push(net, outs[0], token, value, out_rows, out_cols, leaves(net, u, now, end), leaves_last(net, u, end))
+    for k in range(n):
+        pop(net, ins[k], end + 1)
+    return True

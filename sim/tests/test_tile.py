@@ -124,7 +124,8 @@ def test_selectors_of_128_bits():
     with Program("wide") as p:
         x, y = p.tensor("x", (128, 8), bf16), p.tensor("y", (128, 8), bf16)
         route = ops.input_stream("route", Selector(128), (128,))
-        parts = ops.partition(ops.linear_offchip_load(x, (1, 8), shape=(128,), stride=(1,), name="load"), route, rank=0, name="spread")
+        rows = ops.linear_offchip_load(x, (1, 8), shape=(128,), stride=(1,), name="load")
+        parts = ops.partition(rows, route, rank=0, name="spread")
         back = ops.reassemble(parts, route, rank=0, name="gather").assume((128, 1))
         ops.linear_offchip_store(back, y, name="store")
     predicted = predict(p, None, {"route": [{i} for i in range(128)]})

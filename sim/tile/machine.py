@@ -132,8 +132,9 @@ class BeatMachine(Machine):
         if op.compute_bw is not None and op.fn.name != "matmul":  # type: ignore[attr-defined]
             rows = min(t, max(1, op.compute_bw // t))
         timing = compute_timing("map" if op.kind == "map" else "accum", {
-            "function": op.fn, "in_types": tiles, "out_type": _physical(op.output.type, t), "tile": t,  # type: ignore[attr-defined]
-            "rows_per_cycle": rows, "k_per_cycle": self.hw.k_per_cycle})
+            "function": op.fn,  # type: ignore[attr-defined]
+            "in_types": tiles, "out_type": _physical(op.output.type, t), "tile": t, "rows_per_cycle": rows,
+            "k_per_cycle": self.hw.k_per_cycle})
         cost[INTERVAL], cost[LATENCY] = timing.interval, timing.latency
 
 

@@ -146,7 +146,7 @@ def traced_streams(run: TileRun) -> dict[str, TokenStream]:
     order = np.argsort(trace[:, 0], kind="stable")
     trace = trace[order]
     bounds = np.searchsorted(trace[:, 0], np.arange(len(program.streams) + 1))
-    made = {}
+    made: dict[str, TokenStream] = {}
     for i, stream in enumerate(program.streams):
         rows = trace[bounds[i]:bounds[i + 1]]
         rows = rows[(rows[:, 1] & DONE) == 0]

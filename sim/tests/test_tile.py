@@ -16,7 +16,8 @@ from step_lang.numerics import Numerics
 from step_lang.worked_examples import EXAMPLES
 
 PROGRAMS = {
-    "matmul": (matmul, {}), "softmax": (softmax, {}), "swiglu": (swiglu, {"batch": 64, "hidden": 32, "intermediate": 128}),
+    "matmul": (matmul, {}), "softmax": (softmax, {}),
+    "swiglu": (swiglu, {"batch": 64, "hidden": 32, "intermediate": 128}),
     "ragged_softmax": (ragged_softmax, {}), "simplified_moe": (simplified_moe, {}),
     "moe_static": (moe, {"tiling": "static", "batch": 16, "hidden": 16, "intermediate": 128}),
     "moe_dynamic": (moe, {"tiling": "dynamic", "batch": 16, "hidden": 16, "intermediate": 128}),

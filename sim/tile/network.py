@@ -2,8 +2,8 @@
 
 Time is in cycles. A token is ``stop | empty << 4 | done << 5`` (as in `sim.network`, without rows), a control value
 (`sim.values`), the rows and columns of its tile, and when its consumer may begin and end to take it, ``FIRST`` and
-``LAST`` (the same where a tile is handed over whole). What a channel holds leaves in order; a place that was taken is free for
-the next token from the cycle in which its consumer has taken it.
+``LAST`` (the same where a tile is handed over whole). What a channel holds leaves in order; a place that was taken is
+free for the next token from the cycle in which its consumer has taken it.
 
 An operator is woken when a token can be taken, a place gets free, or at a time it asked for. Events of one cycle are
 handled in the order of operators.

@@ -38,8 +38,7 @@ LENGTHS = {"low": "conv_stdev0174_1845_1860", "high": "conv_stdev1226_0075_0090"
 
 ATTENTION: dict[str, Any] = {"k_per_cycle": 2, "memory": {"channels": 4, "burst_bytes": 128, "interval": 1}}
 """Attention's hardware: operators that multiply a tile in four cycles as the paper's do, which at T = 8 are cells two
-products deep, and a memory that feeds four regions at once (512 bytes a cycle). With four regions this is for
-``--model``: 40 and more loads have more ports than a module of Amaranth can (the RTL says so); ``--small`` runs."""
+products deep, and a memory that feeds four regions at once (512 bytes a cycle)."""
 
 COLUMNS = {"program": "program", "cycles": "cycles", "model_cycles": "model", "error": "error",
            "bit_exact": "bit-exact", "offchip_bytes": "off-chip bytes", "traffic_exact": "= expression",
@@ -61,7 +60,14 @@ class Case:
         """The design and its tensors."""
         program = self.module.build(**self.parameters)
         streams = self.module.streams(program, seed, **self.asked)
-        return Design(program, hw, streams), self.module.inputs(program, seed)
+        return self.named(Design(program, hw, streams)), self.module.inputs(program, seed)
+
+    def named(self, design: Design) -> Design:
+        """``design``, its netlist named so that coarse and interleaved attention, which differ in registers and in what
+        the host says, are one build."""
+        if self.module is attention and self.parameters["schedule"] != "dynamic":
+            design.graph.name = "attention_static"
+        return design
 
 
 def cases(what: set[str], data: Path | None, small: bool) -> Iterator[Case]:
@@ -101,7 +107,7 @@ def sized(case: Case, hw: HardwareConfig, seed: int, tolerance: float) -> tuple[
     """The design with links deep enough for full throughput, its tensors, and the beats that they hold more."""
     design, tensors = case.design(hw, seed)
     depths = size_fifos(design, tolerance=tolerance).full
-    return Design(design.program, depths.apply(hw), design.inputs), tensors, depths.beats
+    return case.named(Design(design.program, depths.apply(hw), design.inputs)), tensors, depths.beats
 
 
 def matmul_units(design: Design) -> list[str]:

@@ -201,6 +201,7 @@ class MemoryRig(Unit):
                     wiring.connect(m, unit.out0, wiring.flipped(next(outputs)))
                 continue
             wiring.connect(m, unit.mem, getattr(hbm, f"read{n}"))
+            wiring.connect(m, unit.data, hbm.data)
             if self._has_input(port):
                 wiring.connect(m, wiring.flipped(next(inputs)), unit.in0)
             else:

@@ -10,13 +10,16 @@ import subprocess
 import sys
 
 import pytest
+from amaranth.hdl import Value
 
 from examples import matmul, softmax, swiglu
 from rtl_tests.cosim import build_rtl, check, run_rtl
+from step_hw.beat import BeatLayout
 from step_hw.configbank import WORD, assign_addresses
 from step_hw.design import Design
 from step_hw.hbm.system import MemorySystem
 from step_hw.netlist import Netlist, manifest, register_image
+from step_hw.units.fork import Fork
 from step_lang import Program, bf16, fn, int32, ops, ragged, scalar
 from step_lang.errors import HardwareTooSmall, UnknownFunction
 from step_lang.hwconfig import HardwareConfig
@@ -193,10 +196,24 @@ def test_examples_on_rtl(module, sizes):
     rtl(module.build(*sizes), module)
 
 
-def test_a_memory_with_more_ports_than_a_module_can_have():
-    """16 channels of 64-byte bursts times 16 stores, or loads: told with what to change, not as an assertion."""
-    memory = MemoryConfig(channels=16)
-    for what, loads, stores in (("input", 1, 16), ("output", 16, 1)):
-        said = rf"module 'hbm_.*bits of {what} ports vs at most 65,535.*fix: lower mem"
-        with pytest.raises(HardwareTooSmall, match=said):
-            MemorySystem(memory, [(128, 64)] * loads, [128] * stores).modules()
+@pytest.mark.parametrize("what, unit", [
+    ("input", lambda: MemorySystem(MemoryConfig(), [(512, 64)], [512] * 16)),
+    ("output", lambda: Fork(BeatLayout(8192, 16), 8)),
+], ids=["stores", "fork"])
+def test_more_ports_than_a_module_can_have(what, unit):
+    """Sixteen stores of bf16 tiles, T = 16, or a fork of eight fp32 tiles: told with what to change, not as an
+    assertion."""
+    with pytest.raises(HardwareTooSmall, match=rf"bits of {what} ports vs at most 65,535 in one module.*fix: lower"):
+        unit().modules()
+
+
+@pytest.mark.parametrize("channels", [1, 4, 16])
+def test_data_of_memory_ports_travel_once(channels):
+    """A load more is no more data at the memory system, a store more its element once, on any number of channels."""
+    def bits(loads, stores):
+        hbm = MemorySystem(MemoryConfig(channels=channels), [(512, 64)] * loads, [512] * stores)
+        return sum(len(Value.cast(value)) for _, _, value in hbm.signature.flatten(hbm))
+
+    least = bits(1, 1)
+    assert bits(2, 1) - least < 32 * channels
+    assert 0 <= bits(1, 2) - least - 8 * 512 < 32 * channels

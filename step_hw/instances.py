@@ -126,16 +126,19 @@ def make_link(index: int, graph: UnitGraph) -> LinkFIFO:
 _MEMORY_PORTS = {"load": "read", "input": "read", "random_load": "read", "store": "write", "random_store": "write"}
 
 Attachment = tuple[int, str, int, str]
-"""(unit, its interface, unit, its interface): two interfaces that are one bundle of wires, besides the links."""
+"""(unit, its interface, unit, its interface): two interfaces that are one bundle of wires, besides the links. The first
+may be in several."""
 
 
 def attachments(graph: UnitGraph) -> list[Attachment]:
-    """Memory ports and scratchpad ports."""
+    """Memory ports and scratchpad ports, and the read data, which all loads share."""
     found: list[Attachment] = []
     memory = next((unit.index for unit in graph.units if unit.kind == "hbm"), None)
     for spec in graph.units:
         if spec.kind in _MEMORY_PORTS and memory is not None:
             found.append((spec.index, "mem", memory, f"{_MEMORY_PORTS[spec.kind]}{spec.params['port']}"))
+            if _MEMORY_PORTS[spec.kind] == "read":
+                found.append((memory, "data", spec.index, "data"))
         elif spec.kind == "bufferize":
             found.append((spec.index, "port", spec.params["scratchpad"], "write"))
         elif spec.kind == "streamify":

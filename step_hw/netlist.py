@@ -156,7 +156,7 @@ class Netlist(wiring.Component):
     def elaborate(self, platform):
         m = Module()
         graph = self.graph
-        nets = _Nets()
+        nets = _Nets(graph)
         for unit, its, other, others in attachments(graph):
             nets.attach((unit, its), (other, others))
         # One set of wires for each port of each unit, whoever is at the other end.
@@ -225,14 +225,15 @@ class Netlist(wiring.Component):
 
 
 class _Nets:
-    """Wires by (unit, interface, rest of the path); both ends of a connection get the same ones."""
+    """Wires by (unit, interface, rest of the path); all ends of a connection get the same ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, graph: UnitGraph) -> None:
+        self._names = [spec.name for spec in graph.units]
         self._other: dict[tuple[int, str], tuple[int, str]] = {}
         self._wires: dict[tuple, Signal] = {}
 
     def attach(self, a: tuple[int, str], b: tuple[int, str]) -> None:
-        """The interfaces ``a`` and ``b`` are one bundle."""
+        """The interfaces ``a`` and ``b`` are one bundle, named after ``a``."""
         self._other[b] = a
 
     def _wire(self, key: tuple, width: int, name: str) -> Signal:
@@ -249,11 +250,13 @@ class _Nets:
             if stream:
                 links = spec.inputs if stream[1] == "in" else spec.outputs
                 key: tuple = ("link", links[int(stream[2])], "out0" if stream[1] == "in" else "in0", path[1])
+                name = f"{spec.name}__{'__'.join(path)}"
             else:
                 end = self._other.get((spec.index, path[0]), (spec.index, path[0]))
                 key = (*end, *path[1:])
+                name = "__".join((self._names[end[0]], end[1], *path[1:]))
             width = len(value.as_value() if hasattr(value, "as_value") else value)
-            ports[path] = self._wire(key, width, f"{spec.name}__{'__'.join(path)}")
+            ports[path] = self._wire(key, width, name)
         return ports
 
     def of_link(self, index: int, graph: UnitGraph) -> dict[tuple[str, ...], Signal]:

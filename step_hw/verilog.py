@@ -56,7 +56,7 @@ def _check_ports(component: Component, name: str) -> None:
         if bits >= _MOST_PORT_BITS:
             raise HardwareTooSmall(
                 f"module '{name}': {bits:,} bits of {what} ports vs at most {_MOST_PORT_BITS - 1:,} in one module",
-                fix="lower memory.channels, memory.burst_bytes, the tile size, or the number of loads and stores")
+                fix="lower the tile size, or how many streams are stored, forked or merged in one place")
 
 
 @contextmanager

@@ -97,7 +97,7 @@ class Channel(wiring.Component):
             name: Out(COUNTER_WIDTH) for name in ("read_bytes", "write_bytes", "bursts", "first_read", "last_write")
         }
         members |= {f"read{i}": In(stream.Signature(port.request)) for i, port in enumerate(reads)}
-        members |= {f"write{i}": In(stream.Signature(port.request)) for i, port in enumerate(writes)}
+        members |= {f"write{i}": In(stream.Signature(port.queued)) for i, port in enumerate(writes)}
         if reads:
             members |= {
                 "resp_valid": Out(len(reads)),

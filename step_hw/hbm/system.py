@@ -9,7 +9,7 @@ from step_lang.memory_config import MemoryConfig
 
 from ..unit import Unit
 from .channel import COUNTER_WIDTH, Channel
-from .ports import ReadPort, WritePort
+from .ports import ReadData, ReadPort, WritePort
 from .store import store_module
 
 __all__ = ["MemorySystem"]
@@ -28,6 +28,8 @@ class MemorySystem(Unit):
     -------
     read<i> : In(ReadPort), write<i> : In(WritePort)
         One per load and input unit, one per store unit.
+    data : Out(ReadData)
+        Read data of all channels, for all read ports; absent without any.
     start : In(1)
         The pulse that starts the run (the one that load units get): counters restart, the next cycle is cycle 0.
     dump : In(1)
@@ -55,6 +57,8 @@ class MemorySystem(Unit):
         self.channel = Channel(memory, self.reads, self.writes)
         extra = {f"read{i}": In(port) for i, port in enumerate(self.reads)}
         extra |= {f"write{i}": In(port) for i, port in enumerate(self.writes)}
+        if self.reads:
+            extra["data"] = Out(ReadData(memory))
         extra |= {"start": In(1), "dump": In(1), "busy": Out(1)}
         extra |= {
             name: Out(COUNTER_WIDTH)
@@ -125,6 +129,9 @@ class MemorySystem(Unit):
                 f"i_{name}__payload": request.payload,
                 f"o_{name}__ready": request.ready,
             }
+        for i, port in enumerate(self.writes):
+            unit = getattr(self, f"write{i}")
+            ports[f"i_write{i}__payload"] = Cat(getattr(unit, f"req{c}").payload, port.share(unit.data, c))
         for path, member, _ in self.channel.signature.flatten(self.channel):
             name = "__".join(map(str, path))
             if member.flow == Out and path[0] not in requests:
@@ -151,6 +158,7 @@ class MemorySystem(Unit):
                 resp.valid.eq(wires["resp_valid"][i]),
                 resp.slot.eq(wires["resp_slot"]),
                 resp.q.eq(wires["resp_q"]),
-                resp.data.eq(contents),
             ]
+        if self.reads:
+            m.d.comb += getattr(self.data, f"channel{c}").eq(contents)
         return wires

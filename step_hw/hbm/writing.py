@@ -1,6 +1,6 @@
 """Requests of the units that write: an element's bursts, to every channel that they lie on."""
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Module, Mux, Signal, Value
 from amaranth.utils import exact_log2
 
 __all__ = ["request_writes", "written_channels"]
@@ -19,7 +19,7 @@ def request_writes(m: Module, unit, wanted: Value, index: Value, data: Value) ->
     elements, or the base within a line, so that nothing is asked; ``group`` of the element).
     """
     memory, elements = unit.memory, unit.port.elements
-    span, bursts = elements.span, elements.bursts
+    bursts = elements.bursts
     group_bits, share_bits = exact_log2(elements.groups), exact_log2(elements.per_burst)
     line_bits = exact_log2(memory.alignment)
     group = Signal(max(1, group_bits))
@@ -35,18 +35,14 @@ def request_writes(m: Module, unit, wanted: Value, index: Value, data: Value) ->
         outside.eq((index >= unit.cfg.limit) | unit.cfg.base[:line_bits].any()),
         targets.eq(written_channels(unit.port, group)),
         asked.eq(wanted & ~outside),
+        unit.mem.data.eq(data),
     ]
     for c in range(memory.channels):
         req = getattr(unit.mem, f"req{c}")
-        # Burst k of an element lies on channel group * span + k % span; only one group's requests are valid.
-        width = 8 * elements.burst_bytes
-        padded = Signal(8 * elements.element_bytes, name=f"data{c}")
         m.d.comb += [
-            padded.eq(data),
             req.valid.eq(asked & targets[c] & ~taken[c]),
             req.payload.line.eq(line),
             req.payload.position.eq(index[:share_bits]),
-            req.payload.data.eq(Cat(padded.word_select(q * span + c % span, width) for q in range(bursts))),
             took[c].eq(req.valid & req.ready),
         ]
     m.d.comb += accept.eq(asked & (taken | took | ~targets).all())

@@ -13,7 +13,7 @@ from step_lang.memory_config import MemoryConfig
 
 from ..beat import STOP_WIDTH, BeatLayout
 from ..hbm.affine import AFFINE_REGISTERS, AffineCounter
-from ..hbm.ports import ReadPort
+from ..hbm.ports import ReadData, ReadPort
 from ..unit import ErrorCode, Unit
 
 __all__ = ["Load"]
@@ -57,6 +57,11 @@ class Load(Unit):
         complement); see ``step_hw.hbm.affine``
     limit : elements of the tensor; an index outside, or a base within a line, sets ADDRESS_RANGE.
 
+    Further members
+    ---------------
+    mem : Out(ReadPort), data : In(ReadData)
+    start : In(1), a run begins; only without reference
+
     ``state``, from the low bit: a token is to be made, the window holds tokens, one is at the output, the window is
     full.
     """
@@ -87,7 +92,7 @@ class Load(Unit):
         self.window = window
         self.reference = reference
         self.tokens = tokens
-        extra: dict = {"mem": Out(self.port)}
+        extra: dict = {"mem": Out(self.port), "data": In(ReadData(memory))}
         cfg = dict(self.registers)
         if reference is None:
             extra["start"] = In(1)
@@ -236,7 +241,7 @@ class Load(Unit):
             read = bank.read_port()
             m.d.comb += [
                 write.addr.eq(resp.slot),
-                write.data.eq(resp.data),
+                write.data.eq(getattr(self.data, f"channel{c}")),
                 write.en.eq(resp.valid & (resp.q[:q_bits] == q)),
                 read.addr.eq(head),
                 read.en.eq(leaves),

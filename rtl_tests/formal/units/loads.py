@@ -46,7 +46,7 @@ def _harness(module) -> Harness:
         h.prove(f"channel {c}: a slot in use is not asked for", ~asks | ~pending.bit_select(request.payload.slot, 1))
         m.d.comb += [
             answer.valid.eq(answers), answer.slot.eq(slot),
-            answer.data.eq(contents[lines[slot]] if c == 0 else 0),
+            getattr(unit.data, f"channel{c}").eq(contents[lines[slot]] if c == 0 else 0),
         ]
         m.d.sync += pending.eq((pending | (asks << request.payload.slot)) & ~(answers << slot))
         with m.If(asks):

@@ -47,11 +47,6 @@ UNIT = seeded(
             "req.payload.position.eq(0)",
         ),
         (
-            "every channel gets the first burst",
-            "padded.word_select(q * span + c % span, width)",
-            "padded.word_select(q * span, width)",
-        ),
-        (
             "one group of channels for all",
             "port.memory.channels) << (group * port.elements.span)",
             "port.memory.channels)",
@@ -60,6 +55,12 @@ UNIT = seeded(
             "bursts of an element overlap the next",
             "(index >> (group_bits + share_bits)) * bursts)",
             "(index >> (group_bits + share_bits)))",
+        ),
+    ], "hbm/ports": [
+        (
+            "every channel gets the first burst",
+            "element.word_select(q * span + channel % span, width)",
+            "element.word_select(q * span, width)",
         ),
     ]},
 )

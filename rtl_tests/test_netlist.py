@@ -215,5 +215,5 @@ def test_data_of_memory_ports_travel_once(channels):
         return sum(len(Value.cast(value)) for _, _, value in hbm.signature.flatten(hbm))
 
     least = bits(1, 1)
-    assert bits(2, 1) - least < 32 * channels
-    assert 0 <= bits(1, 2) - least - 8 * 512 < 32 * channels
+    assert bits(2, 1) - least < 64 * channels
+    assert 0 <= bits(1, 2) - least - 8 * 512 < 64 * channels

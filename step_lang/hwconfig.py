@@ -17,6 +17,7 @@ from typing import Any
 
 from .errors import ConfigError
 from .memory_config import MemoryConfig
+from .memory_presets import memory_preset, memory_presets
 
 __all__ = ["KEYS", "TILES", "HardwareConfig", "Key", "default_toml"]
 
@@ -63,7 +64,8 @@ KEYS: tuple[Key, ...] = (
     Key("input", "tokens", 256, 2, 65536,
         "tokens that an input stream of dynamic shape can have, done included, a power of two"),
 )
-"""All keys but those of [memory] (`MemoryConfig`'s fields) and [link.depths] (link name = depth)."""
+"""All keys but those of [memory] (`MemoryConfig`'s fields; ``preset``, ``clock_mhz``) and [link.depths] (link name =
+depth)."""
 
 _FIELDS = {
     ("tile", "size"): "tile", ("tile", "k_per_cycle"): "k_per_cycle", ("tile", "rows_per_cycle"): "rows_per_cycle",
@@ -172,7 +174,8 @@ class HardwareConfig:
             if key.section == "link":
                 lines += ["# depth of single links by name", "[link.depths]"]
                 lines += [f"{json.dumps(name)} = {depth}" for name, depth in self.link_depths.items()]
-        lines += ["", "[memory]"]
+        lines += ["", "[memory]", f"# preset, one of {', '.join(memory_presets())}, stands for the keys below; what is "
+                  "given overrides it"]
         for entry in dataclasses.fields(self.memory):
             meaning = entry.metadata.get("meaning") or entry.metadata.get("doc")
             lines += [f"# {meaning}"] if meaning else []
@@ -199,11 +202,20 @@ def _toml_value(value: object) -> str:
 
 
 def _memory(table: Mapping[str, Any], origin: str) -> MemoryConfig:
+    """The section [memory]: the keys of its ``preset`` (see `memory_presets`), and those given on top."""
     fields = {entry.name: entry for entry in dataclasses.fields(MemoryConfig)}
     defaults = MemoryConfig()
+    table = dict(table)
+    preset, clock = table.pop("preset", None), table.pop("clock_mhz", None)
+    if preset is not None:
+        table = {**memory_preset(preset).keys(clock), **table}
+    elif clock is not None:
+        raise ConfigError(f"{origin}: key 'memory.clock_mhz': {clock!r} vs no preset, whose times it would convert",
+                          fix="give a preset, or cycles without a clock")
     for name, value in table.items():
         if name not in fields:
-            raise ConfigError(f"{origin}: unknown key 'memory.{name}' = {value!r} vs {', '.join(fields)}")
+            raise ConfigError(f"{origin}: unknown key 'memory.{name}' = {value!r} vs preset, clock_mhz, "
+                              f"{', '.join(fields)}")
         wanted = type(getattr(defaults, name))
         if type(value) is not wanted and not (wanted is float and type(value) is int):
             raise ConfigError(f"{origin}: key 'memory.{name}': {value!r} vs a value of type {wanted.__name__}")

@@ -62,7 +62,7 @@ def test_digest_depends_on_every_value_and_on_nothing_else():
     ("[scratchpad]\npage_frames = 64\nframes = 100", r"'scratchpad.frames': 100 vs a multiple"),
     ("[scratchpad]\npage_frames = 3\nframes = 9", r"'scratchpad.page_frames': 3 vs a power of two"),
     ("[load]\nwindow = 48", r"'load.window': 48 vs a power of two"),
-    ("[memory]\nchannel = 4", r"unknown key 'memory.channel' = 4 vs model, channels"),
+    ("[memory]\nchannel = 4", r"unknown key 'memory.channel' = 4 vs preset, clock_mhz, model, channels"),
     ("[memory]\nchannels = 'four'", r"key 'memory.channels': 'four' vs a value of type int"),
     ("[memory]\nchannels = 3", r"memory.channels: 3 vs a power of two"),
     ("[tile\nsize = 4", r"not TOML \(.*\) vs key = value lines"),

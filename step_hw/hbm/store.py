@@ -22,6 +22,7 @@ module {name} #(parameter CHANNEL = 0) (
   input dump
 );
   reg [{data}:0] mem [0:{last}];
+  reg [{data}:0] merged;
   string prefix;
   integer i, dump_lines;
   initial begin
@@ -31,9 +32,12 @@ module {name} #(parameter CHANNEL = 0) (
   always @(posedge clk) begin
     if (read_enable) read_data <= mem[read_line];
     if (&write_enable) mem[write_line] <= write_data;
-    else if (|write_enable)
+    else if (|write_enable) begin  // one write at the end: old Verilators take no delayed one in a long loop
+      merged = mem[write_line];
       for (i = 0; i <= {enable}; i = i + 1)
-        if (write_enable[i]) mem[write_line][8 * i +: 8] <= write_data[8 * i +: 8];
+        if (write_enable[i]) merged[8 * i +: 8] = write_data[8 * i +: 8];
+      mem[write_line] <= merged;
+    end
     if (dump) begin
       if (!$value$plusargs("hbm_dump_lines=%d", dump_lines)) dump_lines = {last} + 1;
       if ($value$plusargs("hbm_dump=%s", prefix))

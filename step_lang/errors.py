@@ -21,6 +21,7 @@ __all__ = [
     "SimulatorError",
     "StepError",
     "StreamProtocolError",
+    "SweepError",
     "TensorError",
     "TileDoesNotDivide",
     "TypeMismatch",
@@ -151,6 +152,10 @@ class DeadlockError(StepError):
     """Links that wait for one another in a cycle; the message has a line for each."""
 
     _one_line = False
+
+
+class SweepError(StepError):
+    """A sweep that cannot begin or go on: its scheduler, its workers or its search."""
 
 
 class RtlError(StepError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -134,6 +134,10 @@ class ProgramFile:
             raise BadParameter(f"sweep '{name}' of {self.path.name}: no parameter sets vs at least one")
         return points
 
+    def check_parameters(self, names: Iterable[str]) -> None:
+        """Raise `BadParameter` for a name that the builder does not take."""
+        self._check(getattr(self.module, self.function), names)
+
     def _call(self, function: Callable, *arguments: Any, **named: Any) -> Any:
         """What a function of the file returns; what it raises becomes a `ProgramError` with the file's line."""
         try:
@@ -159,7 +163,7 @@ class ProgramFile:
             )
         return dict(made)
 
-    def _check(self, builder: Callable, parameters: Mapping[str, Any]) -> None:
+    def _check(self, builder: Callable, parameters: Iterable[str]) -> None:
         accepted = inspect.signature(builder).parameters
         if any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
             return

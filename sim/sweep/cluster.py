@@ -1,0 +1,151 @@
+"""Where the workers are: this machine, a running Dask scheduler, or a batch system by way of dask-jobqueue."""
+
+from __future__ import annotations
+
+import logging
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from step_lang.errors import SweepError
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+__all__ = ["BATCH_SYSTEMS", "Profile", "connect", "job_script"]
+
+BATCH_SYSTEMS = {
+    "slurm": ("dask_jobqueue.slurm", "SLURMCluster"),
+    "lsf": ("dask_jobqueue.lsf", "LSFCluster"),
+    "pbs": ("dask_jobqueue.pbs", "PBSCluster"),
+    "local": ("dask_jobqueue.local", "LocalCluster"),
+}
+"""Batch systems by the name that a profile gives, with module and class; ``local`` runs jobs as processes, to try a
+profile."""
+
+CONNECT_SECONDS = 10
+"""Patience with a scheduler that does not answer."""
+
+_CONFIG = {
+    "distributed.scheduler.allowed-failures": 1,  # a point that takes two workers down is told as its row
+    "distributed.worker.memory.target": False,  # results are small: there is nothing to spill
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,  # a worker that waits for memory that nobody frees would wait for ever
+    "distributed.worker.memory.terminate": 0.95,
+    "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS}s",
+}
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Jobs of a batch system.
+
+    system : one of `BATCH_SYSTEMS`
+    jobs : how many are submitted
+    options : what dask-jobqueue's cluster class takes: cores, memory, walltime, queue, ...
+    """
+
+    system: str
+    jobs: int = 1
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def load(cls, path: Path) -> Profile:
+        """Read a TOML file with ``system``, ``jobs`` and a table ``[options]``. Raises `SweepError`."""
+        try:
+            document = tomllib.loads(path.read_text())
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise SweepError(f"cluster profile {path}: {reason} vs a readable TOML file") from None
+        unknown = sorted(set(document) - {"system", "jobs", "options"})
+        if unknown:
+            raise SweepError(f"cluster profile {path}: unknown key '{unknown[0]}' vs system, jobs, options")
+        system, jobs, options = document.get("system"), document.get("jobs", 1), document.get("options", {})
+        if system not in BATCH_SYSTEMS:
+            raise SweepError(f"cluster profile {path}: system {system!r} vs one of {', '.join(BATCH_SYSTEMS)}")
+        if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+            raise SweepError(f"cluster profile {path}: jobs {jobs!r} vs an int from 1")
+        if not isinstance(options, dict):
+            raise SweepError(f"cluster profile {path}: options {options!r} vs a table")
+        return cls(system, jobs, options)
+
+    def cluster(self) -> Any:
+        """The cluster, without jobs yet. Raises `SweepError`."""
+        from importlib import import_module
+
+        module, name = BATCH_SYSTEMS[self.system]
+        try:
+            return getattr(import_module(module), name)(**self.options)
+        except ImportError as error:
+            raise SweepError(f"batch system {self.system}: {error} vs an installed dask-jobqueue",
+                             fix="pip install 'step-hw[cluster]'") from None
+        except (TypeError, ValueError) as error:
+            raise SweepError(f"batch system {self.system}, options of the profile: {error}",
+                             fix="give what dask-jobqueue's class takes") from None
+
+
+def job_script(profile: Profile) -> str:
+    """The script that the batch system gets for one job."""
+    with _quiet(), profile.cluster() as cluster:
+        return cluster.job_script()
+
+
+@contextmanager
+def connect(
+    workers: int, memory: str = "auto", scheduler: str | None = None, profile: Profile | None = None, *,
+    processes: bool = True
+) -> Iterator[Client]:
+    """A client of ``workers`` processes on this machine with ``memory`` each, of the scheduler at an address, or of a
+    batch system's jobs; what was started for it ends with it.
+
+    A worker of this machine that takes more than its memory is ended and started anew. ``processes=False`` (tests)
+    keeps workers in this process. Raises `SweepError` for a scheduler that cannot be reached.
+    """
+    from distributed import Client, LocalCluster
+
+    with _quiet():
+        if scheduler is not None:
+            try:
+                client = Client(scheduler, timeout=CONNECT_SECONDS)
+            except (OSError, ValueError, TimeoutError) as error:
+                raise SweepError(f"scheduler {scheduler}: {_first_line(error)} vs a Dask scheduler that answers",
+                                 fix="start one with 'dask scheduler' and give tcp://HOST:PORT") from None
+            with client:
+                yield client
+            return
+        if profile is not None:
+            with profile.cluster() as cluster, Client(cluster, timeout=CONNECT_SECONDS) as client:
+                cluster.scale(jobs=profile.jobs)
+                yield client
+            return
+        local = LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes,
+                             memory_limit=memory if processes else None, dashboard_address=None,
+                             silence_logs=logging.CRITICAL)
+        with local as cluster, Client(cluster) as client:
+            yield client
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Dask as a sweep needs it, and without its log: what matters is told by the sweep."""
+    import dask
+
+    names = ("distributed", "distributed.core", "distributed.nanny", "distributed.scheduler", "distributed.worker",
+             "distributed.client", "distributed.comm", "distributed.batched", "distributed.deploy", "tornado", "bokeh")
+    loggers = [logging.getLogger(name) for name in names]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        with dask.config.set(_CONFIG):
+            yield
+    finally:
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)

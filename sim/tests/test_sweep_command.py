@@ -1,0 +1,190 @@
+"""``step-hw sweep`` as a process: its files, its messages, and that no kill loses a finished point."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from sim.tests.sweep_cases import fresh_cache
+from step_hw.tests.command import COPY, environment, step_hw, write
+from step_hw.tests.test_interrupt import alive, descendants, wait_for
+
+SLOW = ("--set", "rows=21,22,23,24,25,26,27,28", "--set", "cols=16", "--hw", "tile.size=4", "--hw",
+        "memory.interval=20000")
+"""Eight points that take long enough to be caught at it."""
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes through /proc")
+
+
+class Sweep:
+    """A sweep of ``COPY`` as a process, in a session of its own, with a cache of its own."""
+
+    def __init__(self, directory: Path, *arguments: object):
+        self.directory, self.out = directory, directory / "out"
+        self.cache = directory / "cache"
+        if not self.cache.exists():
+            fresh_cache(self.cache)
+            write(directory, COPY)
+        self.arguments = [sys.executable, "-m", "step_hw", "sweep", "program.py", "-o", str(self.out),
+                          *map(str, arguments)]
+
+    def start(self) -> subprocess.Popen:
+        return subprocess.Popen(self.arguments, cwd=self.directory, start_new_session=True, text=True,
+                                env=environment(STEP_HW_CACHE=str(self.cache)), stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+
+    def finished(self) -> list[dict]:
+        """Rows that are finished while it runs."""
+        path = self.out / "rows.jsonl"
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def entries(self) -> dict[str, int]:
+        """Entries of the store, and when they were written."""
+        return {path.name: path.stat().st_mtime_ns for path in (self.cache / "sweep").glob("*/*.json")}
+
+    def result(self) -> dict:
+        return json.loads((self.out / "sweep.json").read_text())
+
+
+def workers(pid: int) -> list[int]:
+    """Worker processes below a sweep."""
+    found = []
+    for child in descendants(pid):
+        try:
+            text = Path(f"/proc/{child}/cmdline").read_text()
+        except OSError:
+            continue
+        if "spawn_main" in text or "forkserver" in text:
+            found.append(child)
+    return found
+
+
+def rows_alike(rows: list[dict]) -> list[dict]:
+    return [{**row, "wall_seconds": None} for row in rows]
+
+
+def test_files_and_numbers(tmp_path):
+    sweep = Sweep(tmp_path, "--set", "rows=2,1,3", "--hw", "tile.size=4,5", "--json", tmp_path / "numbers.json")
+    process = sweep.start()
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    document = json.loads((tmp_path / "numbers.json").read_text())
+    rows = document["rows"]
+    assert [(row["rows"], row["tile.size"]) for row in rows] == [(2, 4), (2, 5), (1, 4), (1, 5), (3, 4), (3, 5)]
+    assert [row["error"] is None for row in rows] == [True, False] * 3 and "tile.size': 5 vs 2, 4" in rows[1]["error"]
+    assert document["points"] == 6 and document["refused"] == 3 and document["complete"]
+    assert [row["pareto"] for row in rows] == [False, False, True, False, False, False]
+    assert parquet.read_table(sweep.out / "sweep.parquet").to_pylist() == rows
+    assert len((sweep.out / "sweep.csv").read_text().splitlines()) == 7
+    assert "points: 6, of which 0 from the cache, 3 refused" in out and "refused: " in out
+    picture = (sweep.out / "pareto.svg").read_bytes()
+    process = sweep.start()
+    assert process.communicate(timeout=120) and process.returncode == 0
+    again = json.loads((tmp_path / "numbers.json").read_text())
+    assert again["from_cache"] == 3 and again["rows"] == rows and (sweep.out / "pareto.svg").read_bytes() == picture
+
+
+def test_a_killed_process_loses_no_finished_point(tmp_path):
+    sweep = Sweep(tmp_path, *SLOW)
+    process = sweep.start()
+    try:
+        wait_for(lambda: process.poll() is not None or len(sweep.finished()) >= 2)
+        assert process.poll() is None, process.communicate()
+        below = descendants(process.pid)
+    finally:
+        process.kill()
+    process.communicate(timeout=60)
+    finished = sweep.finished()
+    wait_for(lambda: not any(map(alive, below)), 60)
+    kept = sweep.entries()
+    assert 2 <= len(finished) <= len(kept) < 8
+    process = sweep.start()
+    assert process.communicate(timeout=240) and process.returncode == 0
+    document = sweep.result()
+    assert document["from_cache"] == len(kept) and document["evaluated"] == 8 - len(kept)
+    assert {name: sweep.entries()[name] for name in kept} == kept, "a finished point was evaluated again"
+    by_rows = {row["rows"]: row for row in document["rows"]}
+    for row in finished:
+        assert {name: by_rows[row["rows"]][name] for name in row} == row
+
+
+def test_a_killed_worker_loses_no_finished_point(tmp_path):
+    sweep = Sweep(tmp_path, *SLOW)
+    process = sweep.start()
+    try:
+        wait_for(lambda: process.poll() is not None or len(sweep.finished()) >= 2)
+        assert process.poll() is None, process.communicate()
+        kept = sweep.entries()
+        os.kill(workers(process.pid)[-1], signal.SIGKILL)
+        _, err = process.communicate(timeout=240)
+    finally:
+        process.kill()
+    assert process.returncode == 0 and "Traceback" not in err, err
+    document = sweep.result()
+    assert document["complete"] and document["refused"] == 0 and len(document["rows"]) == 8
+    assert {name: sweep.entries()[name] for name in kept} == kept, "a finished point was evaluated again"
+
+
+def test_interrupt_leaves_finished_rows(tmp_path):
+    sweep = Sweep(tmp_path, *SLOW)
+    process = sweep.start()
+    try:
+        wait_for(lambda: process.poll() is not None or len(sweep.finished()) >= 2)
+        below = descendants(process.pid)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 2 and "Traceback" not in err, err
+    assert not any(map(alive, below))
+    rows = sweep.finished()
+    [told] = [line for line in err.splitlines() if line.startswith("interrupted: ")]
+    assert told == (f"interrupted: {len(rows)} of 8 points finished, in {sweep.out}; "
+                    "the same command goes on from there")
+    document = sweep.result()
+    assert not document["complete"] and len(document["rows"]) == len(rows) < 8
+    assert parquet.read_table(sweep.out / "sweep.parquet").num_rows == len(rows)
+
+
+CASES = {
+    "no such parameter": (("--set", "depth=1,2"), r"'depth' vs one of rows, cols, t"),
+    "no such key": (("--hw", "tile.sise=4"), r"--hw tile.sise=4: unknown key 'tile.sise' vs tile.size, tile.k"),
+    "no hardware at all": (("--hw", "tile.size=5,6"), r"'tile.size': 5 vs 2, 4, 8, 16"),
+    "value twice": (("--set", "rows=1,1"), r"'rows' of the sweep: value 1 twice"),
+    "objective": (("--objectives", "speed"), r"objective: 'speed' vs one of cycles"),
+    "fidelity": (("--fidelity", "exact"), r"--fidelity: 'exact' vs one of beat"),
+    "two places": (("--scheduler", "tcp://a:1", "--cluster", "x.toml"), r"both vs one of them"),
+    "no profile": (("--cluster", "none.toml"), r"cluster profile none.toml: No such file"),
+    "memory": (("--memory", "much"), r"--memory: 'much' vs a size"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_mistakes(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    arguments, told = CASES[name]
+    found = step_hw("sweep", write(tmp_path, COPY), "-o", tmp_path / "out", *arguments)
+    assert found.code == 2 and found.out == "" and not (tmp_path / "out" / "sweep.json").exists()
+    assert len(found.err.splitlines()) == 1
+    assert re.search(told, found.err), found.err
+
+
+def test_unreachable_scheduler(tmp_path, monkeypatch):
+    monkeypatch.setattr("sim.sweep.cluster.CONNECT_SECONDS", 1)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{taken.getsockname()[1]}"
+        began = time.monotonic()
+        found = step_hw("sweep", write(tmp_path, COPY), "-o", tmp_path / "out", "--scheduler", address)
+    assert found.code == 2 and time.monotonic() - began < 30
+    assert [line for line in found.err.splitlines() if line.startswith("error:")] == found.err.splitlines()[-1:]
+    assert f"error: scheduler {address}: " in found.err

@@ -1,0 +1,237 @@
+"""``step-hw sweep``: the model over every combination of parameters, or a search for the best of them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from step_lang.errors import BadParameter, StepError, SweepError
+
+from .options import (
+    calibration_option,
+    console,
+    json_option,
+    make_directory,
+    seed_option,
+    show,
+    titled,
+    whole_file,
+    write_json,
+)
+from .program_file import ProgramFile
+
+if TYPE_CHECKING:
+    from sim.sweep.pareto import Objective
+    from sim.sweep.points import Point
+
+__all__ = ["sweep"]
+
+_SHOWN = 40
+"""Rows of a table that is printed whole; of a longer one only the front is."""
+
+
+@click.command()
+@click.argument("program", metavar="PROGRAM.py[:function]")
+@click.option("--set", "settings", multiple=True, metavar="NAME=V1,V2",
+              help="A parameter of the program's builder and the values it takes.")
+@click.option("--hw", "overrides", multiple=True, metavar="SECTION.KEY=V1,V2",
+              help="A key of the hardware configuration and the values it takes, on top of --config.")
+@click.option("--sweep", "sweep_name", default=None, metavar="NAME",
+              help="Combine with a list of parameter sets in the program file's SWEEPS.")
+@click.option("--config", type=click.Path(path_type=Path), default=None, metavar="HW.toml",
+              help="Hardware configuration (default: T = 16 and all other defaults).")
+@calibration_option
+@seed_option
+@click.option("--fidelity", default="beat", show_default=True, metavar="NAME", help="Of the model.")
+@click.option("--objectives", default="cycles,onchip_bytes", show_default=True, metavar="NAMES",
+              help="Numbers that the Pareto front is of; less is better, or more with max:NAME.")
+@click.option("--search", "budget", default=None, type=click.IntRange(1), metavar="N",
+              help="Look for the front with N points, chosen by what earlier ones gave, instead of all.")
+@click.option("--workers", default=2, show_default=True, type=click.IntRange(1), help="Processes on this machine.")
+@click.option("--memory", default="2GiB", show_default=True, metavar="SIZE",
+              help="Of each of these processes; one that takes more is ended.")
+@click.option("--scheduler", default=None, metavar="ADDRESS", help="Use a running Dask scheduler, such as tcp://HOST:8786.")
+@click.option("--cluster", type=click.Path(path_type=Path), default=None, metavar="PROFILE.toml",
+              help="Start workers as jobs of a batch system (docs/SWEEP.md).")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=None, metavar="DIR",
+              help="Where to write files (default: build/sweep_<program file>).")
+@json_option
+def sweep(
+    program: str,
+    settings: tuple[str, ...],
+    overrides: tuple[str, ...],
+    sweep_name: str | None,
+    config: Path | None,
+    calibration: Path | None,
+    seed: int,
+    fidelity: str,
+    objectives: str,
+    budget: int | None,
+    workers: int,
+    memory: str,
+    scheduler: str | None,
+    cluster: Path | None,
+    output: Path | None,
+    json_path: Path | None,
+) -> None:
+    """Model every combination of parameters of PROGRAM and hardware.
+
+    --set and --hw take one value or several, separated by commas. A point that the model refuses is a row with its
+    error. Finished points are kept by content in the cache: the same command again evaluates only the others. Writes
+    rows.jsonl (a line a finished point, at once), and in the order of the points sweep.parquet, sweep.csv, sweep.json
+    and pareto.svg.
+    """
+    from sim.sweep.cluster import Profile, connect
+    from sim.sweep.content import model_hash
+    from sim.sweep.evaluate import FIDELITIES
+    from sim.sweep.pareto import objectives_of
+    from sim.sweep.run import run
+    from sim.sweep.store import Store
+    from sim.sweep.table import rows_of
+    from sim.sweep.work import Outcome, Task
+
+    from .sweep_points import ProgramSource, axes_of, grid_of, hardware_of
+
+    began = time.perf_counter()
+    if fidelity not in FIDELITIES:
+        raise BadParameter(f"--fidelity: {fidelity!r} vs one of {', '.join(FIDELITIES)}")
+    if scheduler and cluster:
+        raise BadParameter("--scheduler and --cluster: both vs one of them")
+    _check_memory(memory)
+    wanted = objectives_of(objectives)
+    profile = Profile.load(cluster) if cluster else None
+    file = ProgramFile.open(program)
+    grid = grid_of(file, axes_of(settings, overrides), sweep_name)
+    points = grid.points()
+    hardware = hardware_of(points, config, calibration)
+    store, source = Store(), ProgramSource.of(file, seed)
+    store.clean()
+    tasks = [Task(i, point, source, hw, constants, fidelity, model_hash(), str(store.directory))
+             for i, (point, (hw, constants)) in enumerate(zip(points, hardware, strict=True))]
+    output = make_directory(output or Path("build") / f"sweep_{file.path.stem}")
+    files = _Files(output, json_path)
+    files.remove()
+    outcomes: list[Outcome] = []
+    finish = {"grid": len(grid), "objectives": [objective.name for objective in wanted], "fidelity": fidelity,
+              "program": file.path.stem, "seed": seed}
+
+    def result(notes: dict[str, Any]) -> dict[str, Any]:
+        rows = rows_of(points, outcomes, wanted)
+        kept = sum(outcome.cached for outcome in outcomes)
+        return {**finish, "points": len(rows), "evaluated": len(rows) - kept, "from_cache": kept,
+                "refused": sum(row["error"] is not None for row in rows), **notes,
+                "worker_peak_bytes": max((outcome.worker_bytes for outcome in outcomes), default=0),
+                "wall_seconds": time.perf_counter() - began, "rows": rows}
+
+    total = min(budget or len(grid), len(grid))
+    try:
+        with (
+            connect(min(workers, total), memory, scheduler, profile) as client,
+            Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+                     TextColumn("left"), TimeRemainingColumn(), console=console) as progress,
+            files.jsonl.open("w") as lines,
+        ):
+            bar = progress.add_task("points", total=total)
+
+            def finished(outcome: Outcome) -> None:
+                outcomes.append(outcome)
+                row = {**points[outcome.index].columns, **outcome.numbers, "error": outcome.error}
+                lines.write(json.dumps(row) + "\n")
+                lines.flush()
+                progress.advance(bar)
+
+            notes: dict[str, Any] = {}
+            run(client, tasks, store, finished)
+    except BaseException as error:
+        if outcomes:
+            _write(files, result({"complete": False}), wanted)
+        told = f"{len(outcomes)} of {total} points finished, in {output}; the same command goes on from there"
+        if isinstance(error, KeyboardInterrupt):
+            error.args = (told,)
+        elif isinstance(error, StepError) and outcomes:
+            error.fix = f"{error.fix}; {told}" if error.fix else told
+        raise
+    document = result({**notes, "complete": True})
+    _write(files, document, wanted)
+    _print(document, wanted, points)
+    console.print("written: " + ", ".join(map(str, files.written(wanted))))
+    if document["refused"] == len(document["rows"]):
+        raise SweepError(f"all {len(points)} points are refused, the first one: {document['rows'][0]['error']}")
+
+
+def _check_memory(text: str) -> None:
+    from dask.utils import parse_bytes
+
+    try:
+        if parse_bytes(text) > 0:
+            return
+    except ValueError:
+        pass
+    raise BadParameter(f"--memory: {text!r} vs a size such as 2GiB")
+
+
+class _Files:
+    """What a sweep writes, and where."""
+
+    def __init__(self, directory: Path, json_path: Path | None):
+        self.jsonl, self.parquet, self.csv, self.svg = (
+            directory / name for name in ("rows.jsonl", "sweep.parquet", "sweep.csv", "pareto.svg"))
+        self.json = json_path or directory / "sweep.json"
+
+    def remove(self) -> None:
+        """An older sweep's numbers must not be taken for this one's."""
+        for path in (self.jsonl, self.parquet, self.csv, self.json, self.svg):
+            path.unlink(missing_ok=True)
+
+    def written(self, objectives: Sequence[Objective]) -> list[Path]:
+        """All of them; there is no picture of a single objective."""
+        return [self.jsonl, self.parquet, self.csv, self.json, *([self.svg] if len(objectives) > 1 else [])]
+
+
+def _write(files: _Files, document: dict[str, Any], objectives: Sequence[Objective]) -> None:
+    """All files but the lines, each whole or not at all. Raises `BuildError`."""
+    from sim.sweep.table import draw_front, write_csv, write_parquet
+
+    rows = document["rows"]
+    for path, what, write in ((files.parquet, "table", write_parquet), (files.csv, "table", write_csv)):
+        with whole_file(path, what) as partial:
+            write(rows, partial)
+    write_json(files.json, document)
+    if len(objectives) > 1:
+        with whole_file(files.svg, "picture") as partial:
+            draw_front(rows, objectives, document["program"], partial)
+
+
+def _print(document: dict[str, Any], objectives: Sequence[Objective], points: Sequence[Point]) -> None:
+    rows = document["rows"]
+    all_shown = len(rows) <= _SHOWN
+    shown = rows if all_shown else [row for row in rows if row["pareto"]]
+    parameters = list(rows[0])[: len(points[0].columns)]
+    numbers = list(dict.fromkeys([*(objective.name for objective in objectives), "cycles", "onchip_bytes",
+                                  "offchip_read_bytes", "offchip_write_bytes", "compute_utilisation"]))
+    table = Table(box=None, padding=(0, 2))
+    for name in (*parameters, *numbers, ""):
+        table.add_column(name, justify="right")
+    for row in shown:
+        told = "front" if row["pareto"] else "" if row["error"] is None else f"refused: {row['error'].splitlines()[0]}"
+        table.add_row(*(str(row[name]) for name in parameters), *(_number(row[name]) for name in numbers), told)
+    front = sum(row["pareto"] for row in rows)
+    show(
+        titled(f"{document['program']}: {'all points' if all_shown else 'the Pareto front'}", table),
+        f"points: {len(rows)}, of which {document['from_cache']} from the cache, {document['refused']} refused",
+        f"Pareto front of {', '.join(document['objectives'])}: {front} points",
+        f"time: {document['wall_seconds']:.1f} s; a worker took {document['worker_peak_bytes'] / 1e6:,.0f} MB at most",
+    )
+
+
+def _number(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}"

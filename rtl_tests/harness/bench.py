@@ -1,5 +1,6 @@
 """One call from a unit and its cases to measured results, on either simulator."""
 
+import os
 import pickle
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +11,10 @@ from .build import Build, build
 from .cases import Case, CaseResult
 from .run import default_seed, run_cocotb
 
-__all__ = ["assert_same_on_both", "bench_unit", "bench_verilog", "failures"]
+__all__ = ["FIRST_FAILURE", "assert_same_on_both", "bench_unit", "bench_verilog", "failures"]
+
+FIRST_FAILURE = "STEP_HW_FIRST_FAILURE"
+"""Environment variable: if set, a bench that checks its cases stops behind the first that fails."""
 
 
 def bench_unit(
@@ -29,7 +33,8 @@ def bench_unit(
     simulator before each case as ``function(dut, case)``; it returns agents (`links.Agent`), whose attribute
     ``note``, if there is one, comes back in ``result.notes``. ``case.extra`` is for them.
 
-    With ``check``, AssertionError lists every case that failed, with its message. Without, look at ``result.problem``.
+    With ``check``, AssertionError lists every case that failed, with its message (`FIRST_FAILURE`: the first). Without,
+    look at ``result.problem``.
     """
     if not hasattr(unit, "module_name"):
         raise TypeError(f"{unit!r} is no Unit: it has no module_name")
@@ -93,7 +98,10 @@ def bench_verilog(
     }
     with tempfile.TemporaryDirectory(prefix="step-hw-cases-") as temporary:
         request, answer = Path(temporary) / "cases.pickle", Path(temporary) / "results.pickle"
-        request.write_bytes(pickle.dumps({"ports": ports, "cases": cases, "seed": seed, "agents": agents}))
+        request.write_bytes(pickle.dumps({
+            "ports": ports, "cases": cases, "seed": seed, "agents": agents,
+            "first_failure": check and FIRST_FAILURE in os.environ,
+        }))
         run_cocotb(
             built,
             "rtl_tests.harness.unit_bench",

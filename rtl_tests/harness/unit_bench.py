@@ -216,5 +216,9 @@ async def unit_bench(dut) -> None:
     request = pickle.loads(Path(os.environ["STEP_HW_CASES"]).read_bytes())
     await Timer(1, "ns")  # no writes at time 0, see Clocking.reset
     bench = _UnitBench(dut, request["ports"], request["seed"], request["agents"])
-    results = [await bench.run(case) for case in request["cases"]]
+    results = []
+    for case in request["cases"]:
+        results.append(await bench.run(case))
+        if results[-1].problem and request["first_failure"]:
+            break
     Path(os.environ["STEP_HW_RESULTS"]).write_bytes(pickle.dumps(results))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
+import json
 import re
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import cache
+
+from rtl_tests.harness.bench import FIRST_FAILURE
 
 from .fault import ROOT, Fault, FaultError, Unit
 from .hook import UNUSED, VARIABLE
@@ -43,6 +47,8 @@ def run(unit: Unit, fault: Fault, timeout_s: float = 900.0) -> Outcome:
     seconds = time.monotonic() - began
     if status == 0:
         return Outcome(fault, None, "", seconds)
+    if status is None:
+        return Outcome(fault, unit.bench[0], f"no end within {timeout_s:g} s", seconds)
     if status == UNUSED:
         raise FaultError(f"fault {fault.name}: the bench of {unit.name} does not use {fault.file}")
     failed = _FAILED.search(output)
@@ -61,11 +67,36 @@ def baseline(unit: Unit, timeout_s: float = 900.0) -> None:
         raise FaultError(f"the bench of {unit.name} does not pass without a fault\n{output[-2000:]}")
 
 
-def _pytest(unit: Unit, timeout_s: float, extra: dict[str, str]) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--tb=no", "-rfE", "-p", "no:cacheprovider",
-               "-p", "rtl_tests.mutants.hook", "-k", "icarus", "-m", "not deep", *unit.bench]
-    environment = {name: value for name, value in os.environ.items() if name not in (VARIABLE, "PYTEST_ADDOPTS")}
-    environment |= {"COLUMNS": "400", **extra}
-    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, timeout=timeout_s, check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    return done.returncode, done.stdout
+class _Worker:
+    """A process of `rtl_tests.mutants.worker`; it ends with this one."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen([sys.executable, "-m", "rtl_tests.mutants.worker"], cwd=ROOT, text=True,
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def run(self, arguments: list[str], environment: dict[str, str], timeout_s: float) -> tuple[int | None, str]:
+        """Exit status of pytest (None: time ran out) and its output. Raises `FaultError` when the worker is gone."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        answer = ""
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps([arguments, environment, timeout_s]) + "\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        if not answer:
+            _worker.cache_clear()
+            raise FaultError(f"rtl_tests.mutants.worker ended with status {self._process.wait()}; see its messages")
+        status, output = json.loads(answer)
+        return status, output
+
+
+@cache
+def _worker() -> _Worker:
+    return _Worker()
+
+
+def _pytest(unit: Unit, timeout_s: float, extra: dict[str, str]) -> tuple[int | None, str]:
+    arguments = ["-q", "-x", "--tb=no", "-rfE", "-p", "no:cacheprovider", "-p", "no:unraisableexception",
+                 "-p", "rtl_tests.mutants.hook", "-k", "icarus", "-m", "not deep", *unit.bench]
+    # Hypothesis' plugin alone, which no bench needs, would take longer than most simulations.
+    environment = {"COLUMNS": "400", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", FIRST_FAILURE: "1"}
+    return _worker().run(arguments, environment | extra, timeout_s)

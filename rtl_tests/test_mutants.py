@@ -4,7 +4,8 @@ import pytest
 
 from rtl_tests.harness.build import installed
 from rtl_tests.mutants.fault import ROOT, Fault, FaultError, units
-from rtl_tests.mutants.run import run
+from rtl_tests.mutants.run import Outcome, run
+from rtl_tests.mutants.table import PAGE, head, named_faults, row, rows_of, write
 
 #: A fault each of units whose benches are quick, run by default; the others with the deep tests.
 SLICE = ("repeat/9", "reassemble/12", "link/3", "partition/8")
@@ -32,6 +33,25 @@ def test_every_unit_has_ten():
         assert file.stem in units(), f"step_hw/units/{file.name}: no faults; add rtl_tests/mutants/units/{file.name}"
     for unit in units().values():
         assert len({(fault.file, fault.old, fault.new) for fault in unit.faults}) >= 10, unit.name
+
+
+def test_the_page_is_of_these_faults():
+    text = PAGE.read_text()
+    assert text.startswith(head())
+    told = {name: named_faults(line) for name, line in rows_of(text).items()}
+    assert told == {name: (len(unit.faults), 0) for name, unit in units().items()}, (
+        "write docs/MUTANTS.md anew: python -m rtl_tests.mutants --table [unit ..]")
+
+
+def test_a_row_says_which_tests_caught_the_faults(tmp_path):
+    unit, page = units()["repeat"], tmp_path / "page.md"
+    tests = ["rtl_tests/test_repeat.py::test_latency[icarus]", "rtl_tests/test_repeat.py::test_streams[icarus-2]"]
+    outcomes = [Outcome(fault, tests[k > 2] if k else None, "", 1.0) for k, fault in enumerate(unit.faults)]
+    line = row(unit, outcomes)
+    assert line == "| repeat | 12 | 1 | `test_streams` 9, `test_latency` 2 |" and named_faults(line) == (12, 1)
+    write({"zip": "| zip | 14 | 0 | `test_streams` 14 |"}, page)
+    write({"repeat": line}, page)
+    assert list(rows_of(page.read_text())) == ["repeat", "zip"] and page.read_text().startswith(head())
 
 
 def test_a_fault_that_is_not_in_the_source_is_an_error():

@@ -61,7 +61,8 @@ def _tried(unit: Unit, fault: Fault) -> Outcome | None:
         print(f"{fault.name:<18} ERROR    {error}", flush=True)
         return None
     verdict = "caught  " if outcome.caught else "SURVIVED"
-    print(f"{fault.name:<18} {verdict} {outcome.seconds:5.1f} s  {fault.what:<60} {outcome.test or ''}", flush=True)
+    print(f"{fault.name:<18} {verdict} {outcome.seconds:5.1f} s  {fault.what:<60} {outcome.test or ''} "
+          f"{outcome.message[:120]}".rstrip(), flush=True)
     return outcome
 
 

@@ -23,6 +23,8 @@ class Fault:
     """``old`` becomes ``new`` in ``file`` (path from the repository's root), where ``old`` stands exactly once.
 
     ``what`` it is, for people: dropped stop, off-by-one count, missed back-pressure. ``name``: ``<unit>/<number>``.
+    ``first``: what the names of the tests contain that are run first (pytest's ``-k``), where one late in the bench is
+    known to catch it; the others follow if none does.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Fault:
     file: str
     old: str
     new: str
+    first: str = ""
 
     @property
     def module(self) -> str:
@@ -55,14 +58,14 @@ class Unit:
     faults: tuple[Fault, ...]
 
 
-def seeded(name: str, bench: Sequence[str], **files: Sequence[tuple[str, str, str]]) -> Unit:
-    """The unit ``name``, its bench, and (what, old, new) of its faults by file: ``units_repeat`` is
+def seeded(name: str, bench: Sequence[str], **files: Sequence[tuple[str, ...]]) -> Unit:
+    """The unit ``name``, its bench, and (what, old, new[, first]) of its faults by file: ``units_repeat`` is
     ``step_hw/units/repeat.py``, ``hbm/writing`` ``step_hw/hbm/writing.py``, ``link`` ``step_hw/link.py``."""
     faults: list[Fault] = []
     for file, rows in files.items():
         path = f"step_hw/units/{file.removeprefix('units_')}.py" if file.startswith("units_") else f"step_hw/{file}.py"
-        faults += [Fault(f"{name}/{len(faults) + i}", what, path, old, new)
-                   for i, (what, old, new) in enumerate(rows, start=1)]
+        faults += [Fault(f"{name}/{len(faults) + i}", what, path, *row)
+                   for i, (what, *row) in enumerate(rows, start=1)]
     return Unit(name, tuple(bench), tuple(faults))
 
 

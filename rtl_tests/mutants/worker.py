@@ -66,6 +66,7 @@ def _become_pytest(arguments: Sequence[str], environment: Mapping[str, str], out
     status = 1
     try:
         os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which a process in the background ignores
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(output, 1)
         os.dup2(output, 2)

@@ -21,11 +21,13 @@ UNIT = seeded(
             'self._connect(m, "path", self.path, en & moving, token.step)',
             'self._connect(m, "path", self.path, moving, token.step)',
         ),
-        ("rows that are not valid are not zero", "result = masked(result, last.rows, self.out_type)", "pass"),
+        ("rows that are not valid are not zero", "result = masked(result, last.rows, self.out_type)", "pass",
+         "add_masked"),
         (
             "rows are masked as those of the beat that enters are",
             "masked(result, last.rows, self.out_type)",
             "masked(result, token.rows, self.out_type)",
+            "add_masked",
         ),
     ],
     compute=[

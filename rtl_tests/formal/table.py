@@ -28,6 +28,11 @@ another. The induction rests on invariants that tie the unit's registers to the 
 **faults**: seeded in the unit's source, each of which the bounded proof (without the invariants) finds. **seconds**:
 of both proofs, on one core.
 
+What no row names is left to the benches: datapaths; `selector_index`; `input`; an accum whose state is open or masked;
+a scan or accum of two inner dimensions; a flat_map of other functions than `counter`; a partition of references; a
+streamify of views, or one of several on a scratchpad; views of more than one loop; elements that share a burst, have
+several on a channel, or lie on some of the channels.
+
 | unit | properties | cycles | induction | faults | seconds |
 |---|---|---|---|---|---|
 """

@@ -1,4 +1,5 @@
-"""Accum and scan: folds of the groups, in order, with the stops that are left; empty groups leave init."""
+"""Accum and scan: folds of the groups, in order, with the stops that are left; empty groups leave init, or, hollow, a
+bare stop."""
 
 from functools import partial
 
@@ -17,7 +18,7 @@ TILE = Tile(1, 1, int8)
 INIT = 5
 
 
-def _harness(module, kind: str, inner: int) -> Harness:
+def _harness(module, kind: str, inner: int, hollow: bool = False) -> Harness:
     """Of states of one element (``inner`` 0) or of two (1)."""
     size = 2 if inner else 1
     unit = getattr(module, kind.capitalize())(
@@ -26,7 +27,7 @@ def _harness(module, kind: str, inner: int) -> Harness:
     m, i, p, b = h.m, unit.in0, unit.in0.payload, unit.cfg.rank
     rank = h.constant("rank", 4)
     registers = {"inner": inner, "n1": 1, "n0": size} | {
-        name: 0 for name in ("hollow",) if name in unit.cfg_widths}
+        name: int(hollow) for name in ("hollow",) if name in unit.cfg_widths}
     for name, value in registers.items():
         h.assume(name, getattr(unit.cfg, name) == value)
     h.assume("dimensions", (b != 0) & (rank >= b + inner))
@@ -59,6 +60,14 @@ def _harness(module, kind: str, inner: int) -> Harness:
         with m.Elif(fused & ends):
             m.d.sync += started.eq(1)
 
+    nothing = Signal()      # a group that leaves a bare stop
+    vector = Signal()       # of groups, some of which have come
+    with m.If(accepted):
+        m.d.sync += vector.eq(~p.done & (p.stop <= b + inner))
+    if hollow:
+        m.d.comb += nothing.eq(closes & ~fused & ~started)
+        h.assume("only a whole vector of groups is empty", ~i.valid | ~nothing | ~vector & (p.stop > b + inner))
+
     owed = h.owes(0, unit.timing.latency + 2 + 2 * size)
 
     def beat(name, data, stop):
@@ -76,7 +85,10 @@ def _harness(module, kind: str, inner: int) -> Harness:
     else:
         for k, total in enumerate(sums):
             last = k == size - 1
-            owed.append(accepted & closes, beat(f"result{k}", total, p.stop - b if last else 0))
+            owed.append(accepted & closes & ~nothing, beat(f"result{k}", total, p.stop - b if last else 0))
+        bare = Signal(unit.output_layouts[0])
+        m.d.comb += [bare.empty.eq(1), bare.stop.eq(p.stop - b)]
+        owed.append(accepted & nothing, bare)
         owed.append(accepted & p.done, p)
         h.grammatical(0, rank - b)
     owed.close(stall=4)
@@ -97,6 +109,16 @@ _ACCUM = (
     Fault("an empty group leaves what was there", "drain_init.eq(token.empty & ~started)", "drain_init.eq(0)"),
     Fault("done overtakes", "(free | ~(closing | token.done))", "(free | ~closing)"),
 )
+_HOLLOW = (
+    Fault("an empty group leaves init", "drain_bare.eq(token.empty & ~token.done & ~started & self.cfg.hollow)",
+          "drain_bare.eq(0)"),
+    Fault("a bare stop drops the fold", "drain_bare.eq(token.empty & ~token.done & ~started & self.cfg.hollow)",
+          "drain_bare.eq(token.empty & ~token.done & self.cfg.hollow)"),
+    Fault("the stop is the fold's", "drain_stop.eq(token.stop - rank)", "drain_stop.eq(token.stop)"),
+    Fault("a bare stop is not marked", "with m.Elif(drain_bare):", "with m.Elif(0):"),
+)
+_HOLLOW_DRAIN = Fault("a bare stop drains the state too", "drain_last.eq(drain_done | drain_bare | drain.last)",
+                      "drain_last.eq(drain_done | drain.last)")
 _SCAN = (
     *_SHARED,
     Fault("the stage moves on while the output waits", "en.eq(~out_valid | o.ready)", "en.eq(1)"),
@@ -108,6 +130,10 @@ CASES = (
     Case("accum", "step_hw.units.accum", partial(_harness, kind="accum", inner=0), 10, None, 6, _ACCUM),
     Case("accum, state of 2 elements", "step_hw.units.accum", partial(_harness, kind="accum", inner=1), 10, None, 6,
          _ACCUM),
+    Case("accum, hollow", "step_hw.units.accum", partial(_harness, kind="accum", inner=0, hollow=True), 10, None, 6,
+         _HOLLOW),
+    Case("accum, hollow, state of 2 elements", "step_hw.units.accum",
+         partial(_harness, kind="accum", inner=1, hollow=True), 10, None, 6, (*_HOLLOW, _HOLLOW_DRAIN)),
     Case("scan", "step_hw.units.scan", partial(_harness, kind="scan", inner=0), 10, None, 6, _SCAN),
     Case("scan, state of 2 elements", "step_hw.units.scan", partial(_harness, kind="scan", inner=1), 10, None, 6,
          _SCAN),

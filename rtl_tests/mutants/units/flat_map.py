@@ -22,7 +22,8 @@ UNIT = seeded(
             "offset.eq(Mux(self.last, 0, offset + self.stride.as_signed()))",
             "offset.eq(offset + self.stride.as_signed())",
         ),
-        ("address beyond u32 passes", "(pieces.address >> NUMBER != 0)", "(pieces.address >> (NUMBER + 1) != 0)"),
+        ("address beyond u32 passes", "(pieces.address >> NUMBER != 0)", "(pieces.address >> (NUMBER + 1) != 0)",
+         "errors"),
         ("scale without sign", "self.element * self.scale.as_signed()", "self.element * self.scale"),
         ("stride without sign", "offset + self.stride.as_signed()", "offset + self.stride"),
         (

@@ -171,5 +171,5 @@ RANDOM_FAULTS = (
 
 CASES = (
     Case("store, 2 channels", "step_hw.units.store", _harness, 16, None, 6, FAULTS),
-    Case("random_store, 2 channels", "step_hw.units.random_store", _random_harness, 10, None, 6, RANDOM_FAULTS),
+    Case("random_store, 2 channels", "step_hw.units.random_store", _random_harness, 8, None, 5, RANDOM_FAULTS),
 )

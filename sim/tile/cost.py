@@ -3,17 +3,27 @@
 Two machines. **roofline**, the paper's section 4.3: the most of FLOPs over the operator's compute bandwidth and of the
 bytes that it moves to or from an on-chip memory over that memory's bandwidth, at least a cycle; a tile is handed over
 whole. **beats**: the hardware of a `HardwareConfig`, where a tile moves in physical tiles of T x T elements, one every
-``interval`` cycles, and an operator that need not wait for a whole tile passes its first beat on after ``latency``.
+``interval`` cycles. An operator begins with the first beats of its inputs, but for those that lowering buffers whole,
+and gives the first beat of its result when it has done the part of the work that this one needs (``lead``).
 """
 
 from ..compiled import compiled
+from .network import FIRST, LAST, field, place_time, wake
 
-__all__ = ["BANDWIDTH", "COMPUTE", "COSTS", "CUT", "INTERVAL", "LATENCY", "MEMORY_IN", "MEMORY_OUT", "TILE", "beats",
-           "ceil_div", "finish", "leaves", "leaves_last", "work_of"]
+__all__ = [
+    "BANDWIDTH", "BUFFER_LATENCY", "COMPUTE", "COSTS", "INTERVAL", "LATENCY", "MEMORY_IN", "MEMORY_OUT", "RELAID",
+    "TILE", "WHOLE", "beats", "ceil_div", "finish", "leaves", "leaves_last", "leaves_led", "meets", "starts",
+    "whole", "work_of",
+]
 
-COMPUTE, BANDWIDTH, MEMORY_IN, MEMORY_OUT, TILE, INTERVAL, LATENCY, CUT, COSTS = range(9)
+COMPUTE, BANDWIDTH, MEMORY_IN, MEMORY_OUT, TILE, INTERVAL, LATENCY, WHOLE, RELAID, COSTS = range(10)
 """FLOPs/cycle; bytes/cycle of an on-chip memory; bits of the inputs that come from one; whether the output goes to one;
-T, 0 for a roofline machine; cycles a beat; cycles from a beat to its result; whether the first beat is passed on."""
+T, 0 for a roofline machine; cycles a beat; cycles from a beat to its result; bits of the inputs that are buffered whole
+before they are used; whether the result is buffered whole, to leave in another order."""
+
+
+BUFFER_LATENCY = 7
+"""Cycles from the last element written to a buffer to the first read."""
 
 
 @compiled
@@ -45,10 +55,25 @@ def work_of(net, u, flops, nbytes, count):
 
 
 @compiled
-def finish(net, u, now, last, work):
-    """The cycle in which the unit, which began ``now``, has taken all of what is there at ``last``; it is occupied
+def starts(net, u, out):
+    """The earliest that the unit may act: when it is free, and its output ``out`` has a place. That may lie before the
+    present event: what tokens say of time counts, not when they were handled."""
+    time = net.free[u]
+    return time if out < 0 else max(time, place_time(net, out))
+
+
+@compiled
+def meets(net, u, channel, k, time):
+    """``time``, or when the token at the head of input ``k`` is there, as far as the operator needs it to begin."""
+    which = LAST if (net.cost[u, WHOLE] >> k) & 1 == 1 else FIRST
+    return max(time, field(net, channel, which))
+
+
+@compiled
+def finish(net, u, start, last, work):
+    """The cycle in which the unit, which began at ``start``, has taken all of what is there at ``last``; it is occupied
     until then."""
-    end = max(now + work - 1, last)
+    end = max(start + work - 1, last)
     net.free[u] = end + 1
     net.busy[u] += work
     net.fired[u] += 1
@@ -56,10 +81,32 @@ def finish(net, u, now, last, work):
 
 
 @compiled
-def leaves(net, u, now, end):
-    """When the first beat of a result can be taken, of what the unit took from ``now`` to ``end``."""
-    if net.cost[u, CUT] != 0:
-        return min(now + net.cost[u, INTERVAL], end + 1) + net.cost[u, LATENCY]
+def whole(net, u, channel, k, now):
+    """Is the tile at the head of input ``k`` there as far as the operator needs it to begin? If not, it is woken."""
+    if (net.cost[u, WHOLE] >> k) & 1 == 0:
+        return True
+    last = field(net, channel, LAST)
+    if last > now:
+        wake(net, u, last)
+        return False
+    return True
+
+
+@compiled
+def leaves_led(net, u, start, end, lead, work):
+    """When the first beat of a result can be taken that needs ``lead`` cycles of the ``work`` done from ``start`` to
+    ``end``: its share of that time, as work goes on as its inputs come."""
+    if net.cost[u, TILE] > 0:
+        share = ceil_div(lead * (end + 1 - start), work)
+        return min(start + share, end + 1) + net.cost[u, LATENCY]
+    return end + 1 + net.cost[u, LATENCY]
+
+
+@compiled
+def leaves(net, u, start, end):
+    """The same for a result that is made beat by beat."""
+    if net.cost[u, TILE] > 0:
+        return min(start + net.cost[u, INTERVAL], end + 1) + net.cost[u, LATENCY]
     return end + 1 + net.cost[u, LATENCY]
 
 

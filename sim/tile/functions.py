@@ -12,14 +12,14 @@ from step_lang.types import BufferRef, Selector, Tile, Tuple
 
 from ..compiled import compiled
 from ..values import INDEX, NO_OPERATION, operate, operation_of, selector_index, sign_of
-from .cost import MEMORY_IN, MEMORY_OUT, TILE, beats, ceil_div, work_of
+from .cost import INTERVAL, MEMORY_IN, MEMORY_OUT, TILE, beats, ceil_div, work_of
 from .network import NO_VALUE
 
-__all__ = ["FUNCTION_END", "arity_of", "call_cost", "element_bytes", "pack_function", "result", "result_cols",
-           "result_rows"]
+__all__ = ["FUNCTION_END", "arity_of", "call_cost", "element_bytes", "lead", "pack_function", "result", "result_cols",
+           "result_rows", "tail"]
 
 (ARITY, SIZE, FLOPS, OPERATION, FORM, OUT_FORM, WIDTH, CONSTANT, TRANSPOSED, BYTES0, BYTES1, OUT_BYTES,
- FUNCTION_END) = range(13)
+ DYNAMIC, FUNCTION_END) = range(14)
 """Parameters of a unit that applies a function; ``BYTES``: of an element of a tile."""
 
 SAME, BROADCAST, PRODUCT, ONE_COLUMN, MORE_ROWS, MORE_COLS, VALUE_ROWS, PADDING_ROWS, ONE_MORE_ROW, SCALAR = range(10)
@@ -61,6 +61,7 @@ def pack_function(op: Any, unit: int, build: Any) -> None:
     par[TRANSPOSED] = bool(fn.params.get("transpose_b"))
     par[[BYTES0, BYTES1]] = element_bytes(types[0]), element_bytes(types[-1]) if binary else 0
     par[OUT_BYTES] = element_bytes(out)
+    par[DYNAMIC] = isinstance(out, Tile) and not isinstance(out.rows, int)
 
 
 @compiled
@@ -116,6 +117,45 @@ def result_cols(par, cols, rows1, cols1):
     if size == MORE_COLS:
         return cols + cols1
     return cols
+
+
+@compiled
+def lead(net, u, par, work, folds, rows, out_rows, out_cols):
+    """Of ``work`` cycles, those until the first beat of the result is made; ``folds``: the result is the state of a
+    fold, which leaves with the last step."""
+    t, interval = net.cost[u, TILE], net.cost[u, INTERVAL]
+    if t == 0:
+        return work
+    size = par[SIZE]
+    down, across = max(1, ceil_div(out_rows, t)), max(1, ceil_div(out_cols, t))
+    if size == MORE_ROWS or size == MORE_COLS:
+        return work
+    if size == PRODUCT:
+        if folds:
+            return work - (down * across - 1) * interval
+        # By columns of the product; by rows, each tile by itself, where the number of rows is dynamic.
+        return ceil_div(work, down * across if par[DYNAMIC] != 0 else across)
+    if size == ONE_COLUMN:
+        return work - (down - 1) * interval
+    return interval
+
+
+@compiled
+def tail(net, u, par, work, k, folds, rows, out_rows, out_cols, cols):
+    """Of ``work`` cycles, those that come after the last beat of input ``k`` is there."""
+    t, interval = net.cost[u, TILE], net.cost[u, INTERVAL]
+    if t == 0:
+        return 1
+    if par[SIZE] != PRODUCT:
+        return interval
+    down, deep = max(1, ceil_div(rows, t)), max(1, ceil_div(cols, t))
+    if par[DYNAMIC] != 0:
+        # In map a row of A meets all of B, in accum a row of B all rows of A.
+        if folds:
+            return ceil_div(work, deep) if k == 1 else 1
+        return ceil_div(work, down) if k == 0 else 1
+    # In accum a column of A meets a row of B; else a tile of B meets a column of A.
+    return ceil_div(work, deep) if folds and k == 0 else down * interval
 
 
 @compiled

@@ -3,7 +3,7 @@ a drain where it has none, and the off-chip memory; and everything that they nee
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,6 +66,7 @@ class _Builder:
     host: Mapping[str, Any]
     par: np.ndarray
     cost: np.ndarray
+    orders: Mapping[str, str]
     memory: SharedMemory = field(init=False)
     ports: int = 0
     records: dict[int, int] = field(default_factory=dict)
@@ -124,6 +125,18 @@ class _Builder:
     def window(self, type_: Any) -> int:
         """Tiles of a load or store in flight."""
         return self.machine.window(type_)
+
+    def elements(self, stream: Stream, grid: Sequence[Any] | None) -> tuple[int, int, list[int] | None]:
+        """Physical tiles of a tile of ``stream``, where the tensor's grid of tiles lies (`sim.tile.memory`), and what
+        `make_port` is told of their order; (0, 0, None) on a machine that has none."""
+        order = self.machine.element_order(stream, self.orders)
+        if order is None:
+            return 0, 0, None
+        nbytes, down, across, by_columns = order
+        row = int(grid[1]) if grid is not None else 1
+        at = self.reserve(3, [row, down, across])
+        inner = [down, row * across, 1] if by_columns else [across, 1, row * across]
+        return down * across, at, [nbytes, *inner]
 
     def host_tokens(self, op: Any) -> np.ndarray:
         """Tokens and control values ``[n, 2]`` of an input stream, done included."""
@@ -191,7 +204,7 @@ def tile_graph(program: Program, machine: Machine, streams: Mapping[str, Any] | 
 
     n = len(kinds)
     builder = _Builder(program, machine, streams or {}, np.zeros((n, PARAMETERS), dtype=np.int64),
-                       np.zeros((n, COSTS), dtype=np.int64))
+                       np.zeros((n, COSTS), dtype=np.int64), machine.orders(program))
     width = max([1, *(max(len(op.inputs), len(op.outputs)) for op in program.operators),
                  *(len(stream.consumers) for _, stream in forks.values())])
     ins, outs = np.full((n, width), -1, dtype=np.int64), np.full((n, width), -1, dtype=np.int64)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from step_lang.hwconfig import HardwareConfig
+from step_lang.lowering import stream_orders
 from step_lang.memory_config import MemoryConfig
 from step_lang.operator import Operator
+from step_lang.program import Program
+from step_lang.stream import Stream
 from step_lang.timing import compute_timing
 from step_lang.types import Tile
 
-from .cost import BANDWIDTH, COMPUTE, CUT, INTERVAL, LATENCY, MEMORY_IN, MEMORY_OUT, TILE
+from .cost import BANDWIDTH, BUFFER_LATENCY, COMPUTE, INTERVAL, LATENCY, MEMORY_IN, MEMORY_OUT, RELAID, TILE, WHOLE
 
 __all__ = ["PAPER_MEMORY", "BeatMachine", "Machine", "RooflineMachine"]
 
@@ -29,6 +33,8 @@ class Machine:
 
     memory: MemoryConfig
     live_buffers: int
+    has_elements = False
+    """Whether the memory knows physical tiles (`element_order`)."""
 
     @property
     def grain(self) -> int:
@@ -45,6 +51,15 @@ class Machine:
     def pack_cost(self, op: Operator | None, kind: str, cost: np.ndarray) -> None:
         """What the operator's actions cost."""
         raise NotImplementedError
+
+    def orders(self, program: Program) -> Mapping[str, str]:
+        """By columns or rows, by stream name: in which order the physical tiles of a tile travel."""
+        return {}
+
+    def element_order(self, stream: Stream, orders: Mapping[str, str]) -> tuple[int, int, int, bool] | None:
+        """Bytes of a physical tile of ``stream``, how many lie down and across a tile, and whether they travel by
+        columns; None where the memory knows bytes only."""
+        return None
 
 
 @dataclass(frozen=True)
@@ -94,6 +109,7 @@ class BeatMachine(Machine):
     """The hardware of ``hw``: tiles move in physical tiles of T x T."""
 
     hw: HardwareConfig = field(default_factory=HardwareConfig)
+    has_elements = True
 
     @property
     def memory(self) -> MemoryConfig:  # type: ignore[override]
@@ -119,10 +135,32 @@ class BeatMachine(Machine):
     def capacity(self, type_: Any) -> int:
         return max(2, self.hw.link_depth // self._beats(type_))
 
+    def orders(self, program: Program) -> Mapping[str, str]:
+        return stream_orders(program)
+
+    def element_order(self, stream: Stream, orders: Mapping[str, str]) -> tuple[int, int, int, bool] | None:
+        type_, t = stream.type, self.hw.tile
+        if not isinstance(type_, Tile):
+            return int(type_.nbytes), 1, 1, False
+        rows, cols = (size if isinstance(size, int) else t for size in (type_.rows, type_.cols))
+        by_columns = orders.get(stream.name) == "col" and isinstance(type_.rows, int)
+        nbytes = min(rows, t) * min(cols, t) * type_.dtype.bytes
+        return int(nbytes), -(-rows // t), -(-cols // t), by_columns
+
     def pack_cost(self, op: Operator | None, kind: str, cost: np.ndarray) -> None:
-        cost[TILE], cost[INTERVAL], cost[CUT] = self.hw.tile, 1, 1
+        cost[TILE], cost[INTERVAL] = self.hw.tile, 1
         cost[COMPUTE], cost[BANDWIDTH] = 1, 1
-        if op is None or not op.uses_compute or op.kind == "flat_map":
+        if op is not None:
+            cost[WHOLE] = _buffered(op)
+            if op.kind in _READS:
+                cost[LATENCY] = LOAD_LATENCY
+            elif cost[WHOLE] or op.kind == "streamify":
+                cost[LATENCY] = BUFFER_LATENCY
+            # Rows are packed by rows; what wants columns reads them from a buffer.
+            packs = op.uses_compute and op.fn.name == "concat_rows"  # type: ignore[attr-defined]
+            if packs and isinstance(op.output.type, Tile) and op.output.type.is_static:
+                cost[RELAID] = self.orders(op.program)[op.output.name] == "col"
+        if op is None or not op.uses_compute or op.kind == "flat_map" or op.fn.name in _MOVES:  # type: ignore[attr-defined]
             return
         t = self.hw.tile
         tiles = [_physical(stream.type, t) for stream in op.inputs]
@@ -135,7 +173,35 @@ class BeatMachine(Machine):
             "function": op.fn,  # type: ignore[attr-defined]
             "in_types": tiles, "out_type": _physical(op.output.type, t), "tile": t, "rows_per_cycle": rows,
             "k_per_cycle": self.hw.k_per_cycle})
-        cost[INTERVAL], cost[LATENCY] = timing.interval, timing.latency
+        cost[INTERVAL] = timing.interval
+        cost[LATENCY] += timing.latency
+
+
+LOAD_LATENCY = 2
+"""Cycles from a burst's data to its tile at the output of a load: `step_lang.timing.load_timing`."""
+_READS = ("input_stream", "linear_offchip_load", "random_offchip_load")
+
+_MOVES = ("concat_rows", "concat_cols", "set_offset", "append_row", "last", "selector_index")
+"""Functions that only move beats."""
+
+
+def _buffered(op: Any) -> int:
+    """Bits of the inputs that lowering buffers whole before they are used (docs/DESIGN.md, section 6)."""
+    type_ = op.inputs[-1 if op.kind in ("expand", "streamify") else 0].type if op.inputs else None
+    if not isinstance(type_, Tile) or (type_.rows, type_.cols) == (1, 1):
+        return 0
+    if op.kind in ("map", "accum") and op.fn.name == "matmul":
+        dynamic = not isinstance(op.output.type.rows, int)
+        if op.kind == "map":
+            return 2 if dynamic else 1
+        return 1 if dynamic else 0
+    if op.kind in ("linear_offchip_load", "random_offchip_load"):
+        return 1    # of a tile, one reference
+    if op.kind == "streamify":
+        return 2
+    if op.kind == "expand":
+        return 3
+    return int(op.kind == "repeat" or (op.kind == "flat_map" and op.fn.name == "split_rows"))
 
 
 def _physical(type_: Any, t: int) -> Any:

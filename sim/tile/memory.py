@@ -1,8 +1,14 @@
 """Off-chip memory at tile fidelity: linear bursts in bulk, channels shared by all operators.
 
-Every load, store and input stream is a port. A port's requests (a tile's bursts, on consecutive addresses, which are
-interleaved over the channels) are served in order; the memory serves ports in turn, ``grain`` bursts at a time, as soon
-as a channel is free. A channel takes a burst every ``interval`` cycles.
+Every load, store and input stream is a port, whose requests are served in order; the memory serves ports in turn. A
+channel takes a burst every ``interval`` cycles. What is served in one go:
+
+* a roofline machine: ``grain`` bursts of a tile, which lies on consecutive addresses, interleaved over the channels,
+  as soon as a channel is free;
+* the hardware: one physical tile, an element of docs/DESIGN.md section 7, by the channels on which its place in the
+  tensor puts it (`step_lang.memory_config.ElementLayout`). A port asks for its elements in order, one a cycle, as long
+  as fewer than ``QUEUE_DEPTH`` of them wait at any of these channels; each channel serves the ports in turn, cycle by
+  cycle (`sim.tile.channels`).
 
 Of a `MemoryConfig` with banks the interval is that of open rows, stretched by the share of time that refreshes take
 (linear streams open the next row in another bank while they read the present one), and the latency is that of a row
@@ -12,6 +18,7 @@ which must be opened.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,21 +29,32 @@ from step_lang.memory_config import MemoryConfig
 from ..compiled import compiled
 from .network import wake
 
-__all__ = ["FIRST_READ", "LAST_WRITE", "MEMORY_WORDS", "PORT_WORDS", "READ_BYTES", "WRITE_BYTES", "SharedMemory",
-           "completed", "completion_first", "completion_last", "request", "requests_room", "take_completion"]
+__all__ = [
+    "FIRST_READ", "LAST_WRITE", "MEMORY_WORDS", "PORT_WORDS", "READ_BYTES", "WRITE_BYTES", "SharedMemory",
+    "completed", "completion_first", "completion_last", "first_element", "request", "requests_room", "serve_bursts",
+    "take_completion",
+]
 
-(PORT_UNIT, PORT_WRITES, DEPTH, WAIT_HEAD, WAITING, LEFT, NEXT, DONE_HEAD, COMPLETED, FIRST_DONE, LAST_DONE,
- PORT_WORDS) = range(12)
-"""A port: its unit, whether it writes, requests it may have; those that wait; of the first of them the bursts left, the
-next burst's number, and when its first and last are served; those completed. Behind it ``DEPTH`` requests of
-(bursts, first burst, bytes) and as many completions of (first, last)."""
-REQUEST_WORDS, COMPLETION_WORDS = 3, 2
+QUEUE_DEPTH = 2
+"""Elements of a port that wait at a channel (``step_hw.hbm.channel``)."""
+QUEUE_WORDS = 1 + QUEUE_DEPTH
+"""Of a port at a channel: how many wait, and which completion each is part of."""
+
+(PORT_UNIT, PORT_WRITES, DEPTH, WAIT_HEAD, WAITING, LEFT, NEXT, DONE_HEAD, COMPLETED, BURSTS, SPAN, GROUPS, PER_BURST,
+ INNER, INNER_STRIDE, OUTER_STRIDE, QUEUES, ASKS_AT, PACE, PORT_WORDS) = range(20)
+"""A port: its unit, whether it writes, requests it may have; those not yet asked for whole; of the first of them the
+bursts or elements left and the next one's number; where completions begin, and how many there are. ``BURSTS`` is 0
+where bursts are asked for; else an element's bursts on each of its ``SPAN`` channels, ``GROUPS`` of these, elements to
+a burst; elements of a tile: ``INNER`` with a stride in the tensor's elements, these with another; where the queues of
+its channels lie; when the port asks again, and how long after that. Behind it ``DEPTH`` requests of (count, first,
+bytes, time, pace) and as many completions of (first, last, parts to come)."""
+REQUEST_WORDS, COMPLETION_WORDS = 5, 3
 
 (UNIT, PORTS, PORTS_AT, TURN, CHANNELS, GRAIN, LATENCY, TICKS, TICKS_A_BURST, READ_BYTES, WRITE_BYTES, FIRST_READ,
- LAST_WRITE, BUSY, MEMORY_WORDS) = range(15)
+ LAST_WRITE, MEMORY_WORDS) = range(14)
 """The memory: its unit, ports and where they are listed, the port served last, channels, bursts served in one go,
-cycles from a burst to its data, ticks to a cycle and to a burst (so that intervals need not be whole cycles), counters,
-and the ticks at which each channel is free."""
+cycles from a burst to its data, ticks to a cycle and to a burst (so that intervals need not be whole cycles), and
+counters."""
 
 _TICKS = 64
 
@@ -69,7 +87,8 @@ def make_memory(memory: MemoryConfig, unit: int, ports: int, grain: int, build: 
     """Reserve the memory's words; ``grain`` in bursts."""
     interval, latency = memory_timing(memory)
     table = build.reserve(ports)
-    at = build.reserve(MEMORY_WORDS + memory.channels)
+    # Behind it, of each channel: the ticks at which it is free, the port served last, elements that wait.
+    at = build.reserve(MEMORY_WORDS + 3 * memory.channels)
     words = np.zeros(MEMORY_WORDS + memory.channels, dtype=np.int64)
     words[[UNIT, PORTS_AT, CHANNELS, GRAIN, LATENCY, TICKS, TICKS_A_BURST]] = (
         unit, table, memory.channels, grain, latency, _TICKS, math.ceil(interval * _TICKS - 1e-9))
@@ -79,9 +98,16 @@ def make_memory(memory: MemoryConfig, unit: int, ports: int, grain: int, build: 
     return SharedMemory(at, memory)
 
 
-def make_port(shared: SharedMemory, unit: int, writes: bool, depth: int, build: Any) -> int:
-    """Reserve a port of the memory; its offset."""
+def make_port(shared: SharedMemory, unit: int, writes: bool, depth: int, build: Any,
+              elements: Sequence[int] | None = None) -> int:
+    """Reserve a port of the memory; its offset. ``elements``: bytes of an element, inner elements of a tile, inner and
+    outer stride; None where bursts are asked for."""
     at = build.reserve(PORT_WORDS + depth * (REQUEST_WORDS + COMPLETION_WORDS), [unit, writes, depth])
+    if elements is not None:
+        nbytes, *order = elements
+        layout = shared.config.layout(nbytes)
+        queues = build.reserve(QUEUE_WORDS * shared.config.channels)
+        build.preset(at + BURSTS, [layout.bursts, layout.span, layout.groups, layout.per_burst, *order, queues])
     number = build.ports
     build.ports += 1
     build.preset(build.word(shared.at + PORTS_AT) + number, [at])
@@ -97,32 +123,48 @@ def requests_room(net, port):
 
 
 @compiled
-def request(net, memory, port, bursts, first, nbytes, now):
-    """Ask for ``bursts`` from burst number ``first`` of the memory on, of which ``nbytes`` are useful."""
+def request(net, memory, port, count, first, nbytes, time, pace):
+    """Ask for ``count`` bursts from burst number ``first`` of the memory on, or elements from ``first`` of the tensor
+    on, of which ``nbytes`` are useful: from ``time`` on, an element every ``pace`` cycles at most."""
     heap = net.heap
     place = (heap[port + WAIT_HEAD] + heap[port + WAITING]) % heap[port + DEPTH]
     at = port + PORT_WORDS + place * REQUEST_WORDS
-    heap[at] = bursts
+    heap[at] = count
     heap[at + 1] = first
     heap[at + 2] = nbytes
+    heap[at + 3] = time
+    heap[at + 4] = max(1, pace)
     if heap[port + WAITING] == 0:
         _begin(heap, port, at)
     heap[port + WAITING] += 1
-    wake(net, heap[memory + UNIT], now)
+    wake(net, heap[memory + UNIT], time)
+
+
+@compiled
+def first_element(net, grid, index):
+    """The first physical tile of tile ``index`` of a tensor; ``grid``: where (tiles in a row, physical tiles down and
+    across a tile) lie on the heap."""
+    row, col = index // net.heap[grid], index % net.heap[grid]
+    across = net.heap[grid + 2]
+    return row * net.heap[grid + 1] * net.heap[grid] * across + col * across
 
 
 @compiled
 def _begin(heap, port, at):
     heap[port + LEFT] = heap[at]
-    heap[port + NEXT] = heap[at + 1]
-    heap[port + FIRST_DONE] = -1
-    heap[port + LAST_DONE] = -1
+    heap[port + NEXT] = 0 if heap[port + BURSTS] > 0 else heap[at + 1]
+    heap[port + ASKS_AT] = max(heap[port + ASKS_AT], heap[at + 3])
+    heap[port + PACE] = heap[at + 4]
+    done = completion_of_next(heap, port)
+    heap[done], heap[done + 1] = -1, -1
+    heap[done + 2] = heap[at] * heap[port + SPAN]
 
 
 @compiled
 def completed(net, port):
-    """Requests completed and not yet taken."""
-    return net.heap[port + COMPLETED]
+    """Has the oldest request been served, or been begun to be, and when is known?"""
+    return net.heap[port + COMPLETED] > 0 and (
+        net.heap[_completion(net.heap, port, net.heap[port + DONE_HEAD]) + 2] <= 0)
 
 
 @compiled
@@ -151,59 +193,86 @@ def take_completion(net, port):
 
 
 @compiled
-def serve(net, u, memory, now):
-    """Serve the next port in turn, up to the grain; returns whether there was one."""
-    heap = net.heap
+def _take_channel(heap, channel, earliest, ticks):
+    """A channel works for ``ticks`` from ``earliest`` on, or when it is free; when it begins."""
+    start = max(heap[channel], earliest)
+    heap[channel] = start + ticks
+    return start
+
+
+@compiled
+def next_port(heap, memory, turn, now):
+    """Number of the next port in turn that has something to ask for now; -1 for none."""
     ports, table = heap[memory + PORTS], heap[memory + PORTS_AT]
-    port = -1
-    turn = heap[memory + TURN]
     for _ in range(ports):
         turn = 0 if turn + 1 >= ports else turn + 1
-        if heap[heap[table + turn] + WAITING] > 0:
-            port = heap[table + turn]
-            break
-    if port < 0:
-        return False
-    heap[memory + TURN] = turn
-    channels, a_burst, ticks = heap[memory + CHANNELS], heap[memory + TICKS_A_BURST], heap[memory + TICKS]
-    busy = memory + MEMORY_WORDS
-    count = min(heap[port + LEFT], heap[memory + GRAIN])
-    first_burst = heap[port + NEXT]
-    began, ended = -1, -1
-    each, more = count // channels, count % channels
-    for i in range(min(count, channels)):
-        c = busy + (first_burst + i) % channels
-        n = each + (1 if i < more else 0)
-        start = max(heap[c], now * ticks)
-        heap[c] = start + n * a_burst
-        if began < 0 or start < began:
-            began = start
-        ended = max(ended, heap[c] - a_burst)
-    heap[memory + BUSY] += count * a_burst
-    first, last = began // ticks, ended // ticks
+        port = heap[table + turn]
+        if heap[port + WAITING] > 0 and heap[port + ASKS_AT] <= now:
+            return turn
+    return -1
+
+
+@compiled
+def completion_of_next(heap, port):
+    """Where the completion of the request that is being asked for lies."""
+    return _completion(heap, port, heap[port + DONE_HEAD] + heap[port + COMPLETED])
+
+
+@compiled
+def asked(net, memory, port, now):
+    """The request that was being asked for has been asked for whole: go on to the next."""
+    heap = net.heap
+    place = heap[port + WAIT_HEAD]
+    nbytes = heap[port + PORT_WORDS + place * REQUEST_WORDS + 2]
+    heap[memory + (WRITE_BYTES if heap[port + PORT_WRITES] != 0 else READ_BYTES)] += nbytes
+    heap[port + COMPLETED] += 1
+    heap[port + WAIT_HEAD] = (place + 1) % heap[port + DEPTH]
+    heap[port + WAITING] -= 1
+    if heap[port + WAITING] > 0:
+        _begin(heap, port, port + PORT_WORDS + heap[port + WAIT_HEAD] * REQUEST_WORDS)
+    wake(net, heap[port + PORT_UNIT], now)
+
+
+@compiled
+def served(heap, memory, port, at, first, last):
+    """Bursts of the completion ``at`` are served from ``first`` to ``last``."""
     writes = heap[port + PORT_WRITES] != 0
     if writes:
         heap[memory + LAST_WRITE] = max(heap[memory + LAST_WRITE], last)
     elif heap[memory + FIRST_READ] < 0:
         heap[memory + FIRST_READ] = first
-    if heap[port + FIRST_DONE] < 0:
-        heap[port + FIRST_DONE] = first
-    heap[port + LAST_DONE] = max(heap[port + LAST_DONE], last)
+    delay = 1 if writes else heap[memory + LATENCY]
+    if heap[at] < 0:
+        heap[at] = first + delay
+    heap[at + 1] = max(heap[at + 1], last + delay)
+
+
+@compiled
+def serve_bursts(net, u, memory, now):
+    """Serve the next port in turn, up to the grain; returns whether there was one."""
+    heap = net.heap
+    turn = next_port(heap, memory, heap[memory + TURN], now)
+    if turn < 0:
+        return False
+    heap[memory + TURN] = turn
+    port = heap[heap[memory + PORTS_AT] + turn]
+    channels, a_burst, ticks = heap[memory + CHANNELS], heap[memory + TICKS_A_BURST], heap[memory + TICKS]
+    busy = memory + MEMORY_WORDS
+    count = min(heap[port + LEFT], heap[memory + GRAIN])
+    began, ended = -1, -1
+    each, more = count // channels, count % channels
+    for i in range(min(count, channels)):
+        channel = busy + (heap[port + NEXT] + i) % channels
+        work = (each + (1 if i < more else 0)) * a_burst
+        start = _take_channel(heap, channel, now * ticks, work)
+        began = start if began < 0 else min(began, start)
+        ended = max(ended, start + work - a_burst)
     heap[port + LEFT] -= count
     heap[port + NEXT] += count
+    at = completion_of_next(heap, port)
+    served(heap, memory, port, at, began // ticks, ended // ticks)
     if heap[port + LEFT] == 0:
-        place = heap[port + WAIT_HEAD]
-        heap[memory + (WRITE_BYTES if writes else READ_BYTES)] += heap[port + PORT_WORDS + place * REQUEST_WORDS + 2]
-        at = _completion(heap, port, heap[port + DONE_HEAD] + heap[port + COMPLETED])
-        delay = 1 if writes else heap[memory + LATENCY]
-        heap[at] = heap[port + FIRST_DONE] + delay
-        heap[at + 1] = heap[port + LAST_DONE] + delay
-        heap[port + COMPLETED] += 1
-        heap[port + WAIT_HEAD] = (place + 1) % heap[port + DEPTH]
-        heap[port + WAITING] -= 1
-        if heap[port + WAITING] > 0:
-            _begin(heap, port, port + PORT_WORDS + heap[port + WAIT_HEAD] * REQUEST_WORDS)
-        wake(net, heap[port + PORT_UNIT], now)
+        asked(net, memory, port, now)
     free = heap[busy]
     for c in range(1, channels):
         free = min(free, heap[busy + c])

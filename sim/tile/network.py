@@ -18,7 +18,8 @@ from ..compiled import compiled
 __all__ = [
     "BUFFER_WORDS", "COLS", "DONE", "EMPTY", "FIELDS", "FIRST", "LAST", "NEVER", "NODE_WORDS", "NO_VALUE", "ROWS",
     "TOKEN", "VALUE", "Tiles", "append", "available", "change_uses", "fail", "field", "is_bare", "is_done",
-    "link_free", "make_tiles", "new_buffer", "next_event", "pop", "push", "record_grant", "room", "stop_of", "wake",
+    "link_free", "make_tiles", "new_buffer", "next_event", "place_time", "pop", "push", "record_grant", "room",
+    "stop_of", "wake",
 ]
 
 TOKEN, VALUE, ROWS, COLS, FIRST, LAST, FIELDS = range(7)
@@ -48,7 +49,8 @@ class Tiles(NamedTuple):
     channels [C, CHANNEL_WORDS], places [sum of capacities, FIELDS], freed [same]: when a place was taken
     free, busy, fired, flops, asleep_since [units] : when a unit may act again; cycles of work; actions; FLOPs
     wakes [units] : the time a unit is to be woken; events [n, 2] : a binary heap of (time, unit)
-    heap : words of the units; trace [n, 4] : (stream, token, rows, columns) ; grants [n, 3] : (time, unit, input)
+    heap : words of the units; grants [n, 3] : (time, unit, input)
+    trace [n, 6] : (stream, token, rows, columns, first, last) of every token
     nodes, buffers : contents of on-chip buffers, free ones linked
     cost [units, COSTS] : see `sim.tile.cost`
     """
@@ -86,7 +88,7 @@ def make_tiles(capacities: np.ndarray, ends: np.ndarray, streams: np.ndarray, un
     total = int(capacities.sum())
     misc = zeros(MISC)
     made = Tiles(channels, zeros(total, FIELDS), zeros(total), zeros(units), zeros(units), zeros(units), zeros(units),
-                 np.full(units, NEVER, dtype=np.int64), zeros(16 * units + 1024, 2), heap, zeros(trace_size, 4),
+                 np.full(units, NEVER, dtype=np.int64), zeros(16 * units + 1024, 2), heap, zeros(trace_size, 6),
                  zeros(grants, 3), zeros(nodes, NODE_WORDS), zeros(buffers, BUFFER_WORDS), cost, misc)
     link_free(made, 0, 0)
     return made
@@ -211,6 +213,16 @@ def room(net, u, channel, now):
 
 
 @compiled
+def place_time(net, channel):
+    """When the place that the next token gets is free."""
+    c = net.channels
+    place = c[channel, HEAD] + c[channel, COUNT]
+    if place >= c[channel, CAPACITY]:
+        place -= c[channel, CAPACITY]
+    return net.freed[c[channel, BASE] + place]
+
+
+@compiled
 def push(net, channel, token, value, rows, cols, first, last):
     """Write a token (only when there is `room`)."""
     if channel < 0:
@@ -238,6 +250,8 @@ def push(net, channel, token, value, rows, cols, first, last):
             net.trace[n, 1] = token
             net.trace[n, 2] = rows
             net.trace[n, 3] = cols
+            net.trace[n, 4] = first
+            net.trace[n, 5] = last
         net.misc[TRACED] = n + 1
 
 

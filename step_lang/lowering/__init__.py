@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from step_lang.errors import BadParameter, StepError, UnknownFunction
 from step_lang.hwconfig import TILES
 from step_lang.program import Program
 
 from .context import LoweredProgram, Lowering, Placed
 from .holds import find_holds
-from .layout import Layout, Referenced, RowTiled, Tiled, Whole, raise_tokens
+from .layout import Layout, Order, Referenced, RowTiled, Tiled, Whole, raise_tokens
 from .orders import Preferences, choose_orders
 from .rules import RULES
 
-__all__ = ["Layout", "LoweredProgram", "Placed", "Referenced", "RowTiled", "Tiled", "Whole", "lower", "raise_tokens"]
+__all__ = ["Layout", "LoweredProgram", "Placed", "Referenced", "RowTiled", "Tiled", "Whole", "lower", "raise_tokens",
+           "stream_orders"]
 
 
 def lower(program: Program, hw) -> LoweredProgram:
@@ -31,12 +34,7 @@ def lower(program: Program, hw) -> LoweredProgram:
         if op.kind not in RULES:
             raise UnknownFunction(f"operator kind '{op.kind}' vs those that lowering knows: {', '.join(RULES)}",
                                   operator=op)
-    preferences = []
-    for op in order:
-        rule = RULES[op.kind]
-        preferences.append(rule.preferences(op) if hasattr(rule, "preferences")
-                           else Preferences([[*op.inputs, *op.outputs]]))
-    ctx = Lowering(program, tile, choose_orders(program, preferences), find_holds(program))
+    ctx = Lowering(program, tile, stream_orders(program), find_holds(program))
     begin = [(getattr(RULES[op.kind], "begin", None), op) for op in order]
     with ctx.out:
         for step, op in [*begin, *((RULES[op.kind].lower, op) for op in order)]:
@@ -49,3 +47,14 @@ def lower(program: Program, hw) -> LoweredProgram:
                     raise error.at(op) from None
     ctx.out.check()
     return LoweredProgram(ctx.out, program, tile, ctx.placed)
+
+
+def stream_orders(program: Program) -> dict[str, Order]:
+    """In which order, by stream name, the physical tiles of each tile of ``program`` travel; of operators without a
+    rule all streams share one."""
+    preferences = []
+    for op in program.topological():
+        rule: Any = RULES.get(op.kind)
+        preferences.append(rule.preferences(op) if hasattr(rule, "preferences")
+                           else Preferences([[*op.inputs, *op.outputs]]))
+    return choose_orders(program, preferences)

@@ -5,7 +5,7 @@ from step_lang.errors import UnknownFunction
 
 from ...compiled import compiled
 from ...values import ADD, MAX, NO_OPERATION, operate, operation_of, sign_of
-from ..cost import finish, leaves_last
+from ..cost import BUFFER_LATENCY, RELAID, TILE, beats, finish, leaves_last, leaves_led, meets, starts, whole
 from ..functions import (
     FUNCTION_END,
     MORE_COLS,
@@ -13,8 +13,10 @@ from ..functions import (
     SIZE,
     arity_of,
     call_cost,
+    lead,
     pack_function,
     result_cols,
+    tail,
 )
 from ..network import (
     COLS,
@@ -37,7 +39,7 @@ from ..network import (
 
 KIND = "accum"
 RANK, HOLLOW, FOLD, FOLD_FORM, INIT, INIT_ROWS, INIT_COLS, KEEPS = range(FUNCTION_END, FUNCTION_END + 8)
-COUNT, STATE_ROWS, STATE_COLS, STATE, BEGAN = range(5)
+COUNT, STATE_ROWS, STATE_COLS, STATE, BLOCK = range(5)   # BLOCK: when the first T packed rows left
 MISALIGNED = ErrorCode.MISALIGNED
 
 
@@ -68,39 +70,53 @@ def step(u, par, st, ins, outs, net, now):
     n = arity_of(par)
     ready = True
     for k in range(n):
-        ready = available(net, u, ins[k], now) and ready
+        ready = available(net, u, ins[k], now) and whole(net, u, ins[k], k, now) and ready
     if not ready:
         return False
     token = field(net, ins[0], TOKEN)
-    last = now
+    last = 0
+    start = net.free[u]
     for k in range(n):
         if field(net, ins[k], TOKEN) != token:
             return fail(net, u, MISALIGNED)
+        start = meets(net, u, ins[k], k, start)
         last = max(last, field(net, ins[k], LAST))
     stop = stop_of(token)
     closes = is_done(token) or stop >= par[RANK]
-    if closes and not room(net, u, outs[0], now):
-        return False
+    if closes:
+        if not room(net, u, outs[0], now):
+            return False
+        start = max(start, starts(net, u, outs[0]))
+    first = start
     if is_done(token):
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
     elif is_bare(token):
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
+        first = end + 1
     else:
         rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
         other = n - 1
         rows1, cols1 = field(net, ins[other], ROWS), field(net, ins[other], COLS)
         value = field(net, ins[0], VALUE)
         out_cols = result_cols(par, cols, rows1, cols1) if n == 2 or par[SIZE] != MORE_COLS else cols
-        end = finish(net, u, now, last, call_cost(net, u, par, rows, cols, rows1, cols1, rows, out_cols))
+        work = call_cost(net, u, par, rows, cols, rows1, cols1, rows, out_cols)
+        for k in range(n):
+            after = tail(net, u, par, work, k, True, rows, rows, out_cols, cols)
+            last = max(last, field(net, ins[k], LAST) + after - 1)
+        end = finish(net, u, start, last, work)
+        first = leaves_led(net, u, start, end, lead(net, u, par, work, True, rows, rows, out_cols), work)
         if st[COUNT] == 0:
             st[STATE_ROWS], st[STATE_COLS] = rows, out_cols
+            st[BLOCK] = -1
             st[STATE] = value if par[FOLD] != NO_OPERATION or par[KEEPS] != 0 else NO_VALUE
             if par[FOLD] != NO_OPERATION and value != NO_VALUE:
                 st[STATE] = operate(par[FOLD], par[INIT], value, par[FOLD_FORM], par[FOLD_FORM])
         else:
             if par[SIZE] == MORE_ROWS:
                 st[STATE_ROWS] += rows
+                if net.cost[u, TILE] > 0 and st[STATE_ROWS] - rows < net.cost[u, TILE] <= st[STATE_ROWS]:
+                    st[BLOCK] = first
             elif par[SIZE] == MORE_COLS:
                 st[STATE_COLS] += cols
             elif par[KEEPS] != 0:
@@ -113,7 +129,19 @@ def step(u, par, st, ins, outs, net, now):
     if closes and not is_done(token):
         time = leaves_last(net, u, end)
         if st[COUNT] > 0:
-            push(net, outs[0], stop - par[RANK], st[STATE], st[STATE_ROWS], st[STATE_COLS], time, time)
+            drained = time
+            if st[BLOCK] >= 0:
+                first = st[BLOCK]
+            if net.cost[u, TILE] > 0:
+                count = beats(net, u, st[STATE_ROWS], st[STATE_COLS])
+                if par[SIZE] == MORE_ROWS:  # the last block leaves when it is whole
+                    time += beats(net, u, 1, st[STATE_COLS])
+                drained = max(time, first + count - 1)
+                if net.cost[u, RELAID] != 0:
+                    first = drained + BUFFER_LATENCY
+                    drained = first + count - 1
+            push(net, outs[0], stop - par[RANK], st[STATE], st[STATE_ROWS], st[STATE_COLS], min(first, drained),
+                 drained)
         elif par[HOLLOW] != 0:
             push(net, outs[0], EMPTY | (stop - par[RANK]), 0, 0, 0, time, time)
         else:

@@ -1,7 +1,7 @@
 """bufferize: elements to a buffer, whose reference leaves when it is complete."""
 
 from ...compiled import compiled
-from ..cost import TILE, beats, finish, work_of
+from ..cost import TILE, beats, finish, meets, work_of
 from ..functions import element_bytes
 from ..network import (
     COLS,
@@ -45,16 +45,17 @@ def step(u, par, st, ins, outs, net, now):
         return False
     token = field(net, ins[0], TOKEN)
     stop, last = stop_of(token), field(net, ins[0], LAST)
+    start = meets(net, u, ins[0], 0, net.free[u])
     closes = is_done(token) or stop >= par[RANK]
     if closes and not room(net, u, outs[0], now):
         return False
     if is_done(token):
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
         pop(net, ins[0], end + 1)
         return True
     if is_bare(token) and stop > par[RANK] and st[OPEN] == 0 and par[HOLLOW] != 0:
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         push(net, outs[0], EMPTY | (stop - par[RANK]), 0, 0, 0, end + 1, end + 1)
         pop(net, ins[0], end + 1)
         return True
@@ -67,7 +68,7 @@ def step(u, par, st, ins, outs, net, now):
     bare = is_bare(token)
     nbytes = 0 if bare else rows * cols * par[BYTES]
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 and not bare else 1
-    end = finish(net, u, now, last, work_of(net, u, 0, nbytes, count))
+    end = finish(net, u, start, last, work_of(net, u, 0, nbytes, count))
     if not bare or stop < par[RANK]:
         append(net, st[BUFFER], token, field(net, ins[0], VALUE), rows, cols, nbytes)
     if closes:

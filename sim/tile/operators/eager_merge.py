@@ -4,7 +4,7 @@ from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
 from ...selectors import pack_selectors
-from ..cost import TILE, beats, finish, leaves, leaves_last, work_of
+from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, work_of
 from ..network import (
     COLS,
     DONE,
@@ -85,8 +85,10 @@ def step(u, par, st, ins, outs, net, now):
         return False
     rows, cols = field(net, ins[k], ROWS), field(net, ins[k], COLS)
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 and token & EMPTY == 0 else 1
-    end = finish(net, u, now, field(net, ins[k], LAST), work_of(net, u, 0, 0, count))
-    push(net, outs[0], token, field(net, ins[k], VALUE), rows, cols, leaves(net, u, now, end), leaves_last(net, u, end))
+    start = meets(net, u, ins[k], 0, starts(net, u, outs[0]))
+    end = finish(net, u, start, field(net, ins[k], LAST), work_of(net, u, 0, 0, count))
+    push(net, outs[0], token, field(net, ins[k], VALUE), rows, cols, leaves(net, u, start, end),
+         leaves_last(net, u, end))
     pop(net, ins[k], end + 1)
     if ends:
         st[LOCKED] = 0

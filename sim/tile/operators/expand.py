@@ -3,10 +3,11 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import TILE, beats, finish, leaves, leaves_last, work_of
+from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, whole, work_of
 from ..network import (
     COLS,
     EMPTY,
+    FIRST,
     LAST,
     ROWS,
     TOKEN,
@@ -41,7 +42,7 @@ def step(u, par, st, ins, outs, net, now):
     ends = is_done(token) or stop_of(token) >= par[RANK]
     last = field(net, ins[1], LAST)
     if not bare or ends:
-        if not available(net, u, ins[0], now):
+        if not available(net, u, ins[0], now) or not whole(net, u, ins[0], 0, now):
             return False
         head = field(net, ins[0], TOKEN)
         if ends and (head | EMPTY) != (token | EMPTY):
@@ -50,12 +51,15 @@ def step(u, par, st, ins, outs, net, now):
             return fail(net, u, MISALIGNED)
         last = max(last, field(net, ins[0], LAST))
     rows, cols, value, count = 0, 0, 0, 1
+    start = max(starts(net, u, outs[0]), field(net, ins[1], FIRST))
+    if not bare or ends:
+        start = meets(net, u, ins[0], 0, start)
     if not bare:
         rows, cols, value = field(net, ins[0], ROWS), field(net, ins[0], COLS), field(net, ins[0], VALUE)
         if net.cost[u, TILE] > 0:
             count = beats(net, u, rows, cols)
-    end = finish(net, u, now, last, work_of(net, u, 0, 0, count))
-    push(net, outs[0], token, value, rows, cols, leaves(net, u, now, end), leaves_last(net, u, end))
+    end = finish(net, u, start, last, work_of(net, u, 0, 0, count))
+    push(net, outs[0], token, value, rows, cols, leaves(net, u, start, end), leaves_last(net, u, end))
     pop(net, ins[1], end + 1)
     if ends:
         pop(net, ins[0], end + 1)

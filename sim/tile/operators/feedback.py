@@ -16,6 +16,6 @@ def step(u, par, st, ins, outs, net, now):
     if not available(net, u, ins[0], now) or not room(net, u, outs[0], now):
         return False
     push(net, outs[0], field(net, ins[0], TOKEN), field(net, ins[0], VALUE), field(net, ins[0], ROWS),
-         field(net, ins[0], COLS), max(now, field(net, ins[0], FIRST)), max(now, field(net, ins[0], LAST)))
+         field(net, ins[0], COLS), field(net, ins[0], FIRST), field(net, ins[0], LAST))
     pop(net, ins[0], now)
     return True

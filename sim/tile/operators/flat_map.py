@@ -5,7 +5,7 @@ import math
 from step_lang.errors import UnknownFunction
 
 from ...compiled import compiled
-from ..cost import TILE, beats, finish, leaves_last, work_of
+from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, whole, work_of
 from ..network import (
     COLS,
     EMPTY,
@@ -60,9 +60,9 @@ def _release(st, outs, net, stop, now):
 
 
 @compiled
-def _nothing(net, u, par, st, ins, outs, stop, now, last):
+def _nothing(net, u, par, st, ins, outs, stop, now, start, last):
     """A bare stop, or an element without a piece: if it closes anything, the stop is that of the piece before it."""
-    end = finish(net, u, now, last, 1)
+    end = finish(net, u, start, last, 1)
     if st[HELD] != 0 and stop > 0:
         _release(st, outs, net, stop + par[RANK], now)
     elif stop > 0:
@@ -75,21 +75,22 @@ def _nothing(net, u, par, st, ins, outs, stop, now, last):
 def step(u, par, st, ins, outs, net, now):
     """One piece; take the element with the last. Where pieces have no stop of their own (rank 0), the last one of an
     element without stop is held until it is known whether a stop follows."""
-    if not available(net, u, ins[0], now) or not room(net, u, outs[0], now):
+    if not available(net, u, ins[0], now) or not whole(net, u, ins[0], 0, now) or not room(net, u, outs[0], now):
         return False
     token = field(net, ins[0], TOKEN)
     last = field(net, ins[0], LAST)
+    start = meets(net, u, ins[0], 0, starts(net, u, outs[0]))
     if is_done(token):
         if st[HELD] != 0:
             return _release(st, outs, net, 0, now)
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
         pop(net, ins[0], end + 1)
         return True
     stop = stop_of(token)
     mode, rank = par[MODE], par[RANK]
     if token & EMPTY:
-        return _nothing(net, u, par, st, ins, outs, stop, now, last)
+        return _nothing(net, u, par, st, ins, outs, stop, now, start, last)
     value, rows, cols = field(net, ins[0], VALUE), field(net, ins[0], ROWS), field(net, ins[0], COLS)
     if mode != SPLIT_ROWS and value == NO_VALUE:
         return fail(net, u, UNKNOWN)
@@ -102,7 +103,7 @@ def step(u, par, st, ins, outs, net, now):
     else:
         pieces = -(-rows // par[SPLIT])
     if pieces == 0:
-        return _nothing(net, u, par, st, ins, outs, stop, now, last)
+        return _nothing(net, u, par, st, ins, outs, stop, now, start, last)
     if st[HELD] != 0:
         return _release(st, outs, net, 0, now)
     i = st[PIECE]
@@ -135,12 +136,12 @@ def step(u, par, st, ins, outs, net, now):
         out_stop = rank + stop
         st[PIECE] = 0
     count = beats(net, u, out_rows, out_cols) if net.cost[u, TILE] > 0 else 0
-    end = finish(net, u, now, last, work_of(net, u, 0, 0, count))
+    end = finish(net, u, start, last, work_of(net, u, 0, 0, count))
     if over and mode != AFFINE and out_stop == 0:
         st[HELD], st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS] = 1, out_value, out_rows, out_cols
     else:
-        time = leaves_last(net, u, end)
-        push(net, outs[0], out_stop, out_value, out_rows, out_cols, time, time)
+        push(net, outs[0], out_stop, out_value, out_rows, out_cols, leaves(net, u, start, end),
+             leaves_last(net, u, end))
     if over:
         pop(net, ins[0], end + 1)
     return True

@@ -1,7 +1,7 @@
 """flatten: dimensions lo..hi become one."""
 
 from ...compiled import compiled
-from ..cost import TILE, beats, finish, leaves, leaves_last, work_of
+from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, work_of
 from ..network import (
     COLS,
     EMPTY,
@@ -40,14 +40,15 @@ def step(u, par, st, ins, outs, net, now):
     after = stop if stop <= lo else (lo if stop <= hi else stop - (hi - lo))
     rows, cols, value = field(net, ins[0], ROWS), field(net, ins[0], COLS), field(net, ins[0], VALUE)
     last = field(net, ins[0], LAST)
+    start = meets(net, u, ins[0], 0, starts(net, u, outs[0]))
     if is_bare(token):
         if after == 0:      # vanishes
-            end = finish(net, u, now, last, 1)
+            end = finish(net, u, start, last, 1)
             pop(net, ins[0], end + 1)
             return True
         if not room(net, u, outs[0], now):
             return False
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         if st[HELD] != 0:   # it closes the vector of the one that is held
             push(net, outs[0], after, st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS], end + 1, end + 1)
             st[HELD] = 0
@@ -62,13 +63,13 @@ def step(u, par, st, ins, outs, net, now):
         st[HELD] = 0
         return True
     if not is_done(token) and par[HOLDS] != 0 and stop > 0 and after == 0:
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         st[HELD], st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS] = 1, value, rows, cols
         pop(net, ins[0], end + 1)
         return True
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 else 0
-    end = finish(net, u, now, last, work_of(net, u, 0, 0, count))
-    push(net, outs[0], token if is_done(token) else after, value, rows, cols, leaves(net, u, now, end),
+    end = finish(net, u, start, last, work_of(net, u, 0, 0, count))
+    push(net, outs[0], token if is_done(token) else after, value, rows, cols, leaves(net, u, start, end),
          leaves_last(net, u, end))
     pop(net, ins[0], end + 1)
     return True

@@ -31,7 +31,7 @@ def step(u, par, st, ins, outs, net, now):
             continue
         if room(net, u, outs[k], now):
             push(net, outs[k], token, value, field(net, ins[0], ROWS), field(net, ins[0], COLS),
-                 max(now, field(net, ins[0], FIRST)), max(now, field(net, ins[0], LAST)))
+                 field(net, ins[0], FIRST), field(net, ins[0], LAST))
             st[word] |= bit
             moved = True
         else:

@@ -4,8 +4,17 @@ from step_lang.errorcodes import ErrorCode
 from step_lang.ops._views import view_indices
 
 from ...compiled import compiled
-from ..cost import CUT, TILE, beats
-from ..memory import completed, completion_first, completion_last, make_port, request, requests_room, take_completion
+from ..cost import LATENCY, TILE, beats, starts, whole
+from ..memory import (
+    completed,
+    completion_first,
+    completion_last,
+    first_element,
+    make_port,
+    request,
+    requests_room,
+    take_completion,
+)
 from ..network import (
     EMPTY,
     LAST,
@@ -27,7 +36,8 @@ from . import UNKNOWN
 
 KINDS = ("input_stream", "linear_offchip_load", "random_offchip_load")
 (MODE, MEMORY, PORT, WINDOW, RING, ROWS, COLS, BYTES, BURSTS, BASE, LIMIT, DIMS, POSITIONS, LOOPS_AT, TABLE,
- BURST_BYTES) = range(16)
+ BURST_BYTES, ELEMENTS, GRID) = range(18)
+# ELEMENTS: physical tiles of a tile, 0 where the memory is asked for bursts; GRID: where the tensor's grid lies.
 HOST, VIEW, BY_REFERENCE, BY_ADDRESS = range(4)
 PLACE, HEAD, PENDING, OVER, GIVES_AT = range(5)
 ADDRESS_RANGE = ErrorCode.ADDRESS_RANGE
@@ -61,7 +71,8 @@ def pack(op, unit, build):
     par[[BYTES, BURSTS]] = nbytes, build.memory.bursts(nbytes)
     par[BURST_BYTES] = build.memory.config.burst_bytes
     par[[MEMORY, WINDOW]] = build.memory.at, build.window(out.type)
-    par[PORT] = make_port(build.memory, unit, False, int(par[WINDOW]), build)
+    par[ELEMENTS], par[GRID], order = build.elements(out, None if op.kind == "input_stream" else op.grid)
+    par[PORT] = make_port(build.memory, unit, False, int(par[WINDOW]), build, order)
     par[RING] = build.reserve(ENTRY * int(par[WINDOW]))
 
 
@@ -88,8 +99,12 @@ def _note(net, u, par, st, token, value, index, now):
     net.heap[at + 2] = asked
     st[PENDING] += 1
     if asked:
-        first = (par[BASE] + index * par[BYTES]) // par[BURST_BYTES]
-        request(net, par[MEMORY], par[PORT], par[BURSTS], first, par[BYTES], now)
+        if par[ELEMENTS] > 0:
+            first = first_element(net, par[GRID], index)
+            request(net, par[MEMORY], par[PORT], par[ELEMENTS], first, par[BYTES], now, 1)
+        else:
+            first = (par[BASE] + index * par[BYTES]) // par[BURST_BYTES]
+            request(net, par[MEMORY], par[PORT], par[BURSTS], first, par[BYTES], now, 1)
 
 
 @compiled
@@ -115,7 +130,7 @@ def _ask(u, par, st, ins, net, now):
         _note(net, u, par, st, stop, NO_VALUE, net.heap[par[TABLE] + st[PLACE]], now)
         st[PLACE] += 1
         return True
-    if not available(net, u, ins[0], now):
+    if not available(net, u, ins[0], now) or not whole(net, u, ins[0], 0, now):
         return False
     token = field(net, ins[0], TOKEN)
     if is_done(token):
@@ -152,9 +167,6 @@ def _give(u, par, st, outs, net, now):
     """Give the oldest token, if its tile has come; whether it could."""
     if st[PENDING] == 0:
         return False
-    if st[GIVES_AT] > now:
-        wake(net, u, st[GIVES_AT])
-        return False
     at = par[RING] + st[HEAD] * ENTRY
     token = net.heap[at]
     if net.heap[at + 2] == 0:
@@ -162,22 +174,23 @@ def _give(u, par, st, outs, net, now):
             return False
         push(net, outs[0], token, 0, 0, 0, now + 1, now + 1)
     else:
-        if completed(net, par[PORT]) == 0 or not room(net, u, outs[0], now):
+        if not completed(net, par[PORT]) or not room(net, u, outs[0], now):
             return False
         first, last = completion_first(net, par[PORT]), completion_last(net, par[PORT])
-        if net.cost[u, CUT] == 0:
+        if net.cost[u, TILE] == 0:
             first = last
         if first > now:
             wake(net, u, first)
             return False
         take_completion(net, par[PORT])
         work = beats(net, u, par[ROWS], par[COLS]) if net.cost[u, TILE] > 0 else 1
-        end = max(now + work - 1, last)
+        start = max(first, starts(net, u, outs[0]), st[GIVES_AT])
+        end = max(start + work - 1, last)
         net.busy[u] += work
         net.fired[u] += 1
-        begins = now + 1 if net.cost[u, CUT] != 0 else end + 1
-        push(net, outs[0], token, net.heap[at + 1], par[ROWS], par[COLS], begins, end + 1)
-        if net.cost[u, CUT] != 0:
+        begins = (start if net.cost[u, TILE] > 0 else end) + 1 + net.cost[u, LATENCY]
+        push(net, outs[0], token, net.heap[at + 1], par[ROWS], par[COLS], begins, end + 1 + net.cost[u, LATENCY])
+        if net.cost[u, TILE] > 0:
             st[GIVES_AT] = end + 1
     st[HEAD] = (st[HEAD] + 1) % par[WINDOW]
     st[PENDING] -= 1

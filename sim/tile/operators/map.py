@@ -3,8 +3,8 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import finish, leaves, leaves_last
-from ..functions import arity_of, call_cost, pack_function, result, result_cols, result_rows
+from ..cost import finish, leaves_last, leaves_led, meets, starts, whole
+from ..functions import arity_of, call_cost, lead, pack_function, result, result_cols, result_rows, tail
 from ..network import COLS, LAST, ROWS, TOKEN, VALUE, available, fail, field, is_bare, is_done, pop, push, room
 
 KIND = "map"
@@ -22,17 +22,19 @@ def step(u, par, st, ins, outs, net, now):
     n = arity_of(par)
     ready = True
     for k in range(n):
-        ready = available(net, u, ins[k], now) and ready
+        ready = available(net, u, ins[k], now) and whole(net, u, ins[k], k, now) and ready
     if not ready or not room(net, u, outs[0], now):
         return False
     token = field(net, ins[0], TOKEN)
-    last = now
+    last = 0
+    start = starts(net, u, outs[0])
     for k in range(n):
         if field(net, ins[k], TOKEN) != token:
             return fail(net, u, MISALIGNED)
+        start = meets(net, u, ins[k], k, start)
         last = max(last, field(net, ins[k], LAST))
     if is_done(token) or is_bare(token):
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
     else:
         rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
@@ -43,8 +45,13 @@ def step(u, par, st, ins, outs, net, now):
         if out_rows < 0:
             return fail(net, u, MISALIGNED)
         out_cols = result_cols(par, cols, rows1, cols1)
-        end = finish(net, u, now, last, call_cost(net, u, par, rows, cols, rows1, cols1, out_rows, out_cols))
-        push(net, outs[0], token, value, out_rows, out_cols, leaves(net, u, now, end), leaves_last(net, u, end))
+        work = call_cost(net, u, par, rows, cols, rows1, cols1, out_rows, out_cols)
+        for k in range(n):
+            after = tail(net, u, par, work, k, False, rows, out_rows, out_cols, cols)
+            last = max(last, field(net, ins[k], LAST) + after - 1)
+        end = finish(net, u, start, last, work)
+        first = leaves_led(net, u, start, end, lead(net, u, par, work, False, rows, out_rows, out_cols), work)
+        push(net, outs[0], token, value, out_rows, out_cols, first, leaves_last(net, u, end))
     for k in range(n):
         pop(net, ins[k], end + 1)
     return True

@@ -4,10 +4,11 @@ from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
 from ...selectors import selected, selects_beyond
-from ..cost import TILE, beats, finish, leaves, leaves_last, work_of
+from ..cost import TILE, beats, finish, leaves, leaves_last, meets, work_of
 from ..network import (
     COLS,
     EMPTY,
+    FIRST,
     LAST,
     NO_VALUE,
     ROWS,
@@ -73,7 +74,8 @@ def step(u, par, st, ins, outs, net, now):
     last = field(net, ins[0], LAST)
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 and not empty else 1
     work = work_of(net, u, 0, 0, count)
-    end = max(now + work - 1, last)
+    start = max(meets(net, u, ins[0], 0, net.free[u]), field(net, ins[1], FIRST))
+    end = max(start + work - 1, last)
     out = (token & ~15) | rank if ends else token
     all_have = True
     moved = False
@@ -84,7 +86,7 @@ def step(u, par, st, ins, outs, net, now):
         if st[word] & bit:
             continue
         if room(net, u, outs[k], now):
-            push(net, outs[k], out, held, rows, cols, leaves(net, u, now, end), leaves_last(net, u, end))
+            push(net, outs[k], out, held, rows, cols, leaves(net, u, start, end), leaves_last(net, u, end))
             st[word] |= bit
             moved = True
         else:
@@ -95,7 +97,7 @@ def step(u, par, st, ins, outs, net, now):
         st[word] = 0
     st[COUNTED] = 0
     st[INSIDE] = 0 if ends or done else 1
-    finish(net, u, now, last, work)
+    finish(net, u, start, last, work)
     pop(net, ins[0], end + 1)
     if ends or done:
         pop(net, ins[1], end + 1)

@@ -1,7 +1,7 @@
 """promote: a new outermost dimension. The last element before done is held until done is seen."""
 
 from ...compiled import compiled
-from ..cost import finish, leaves_last
+from ..cost import finish, leaves_last, meets, starts
 from ..network import COLS, EMPTY, LAST, ROWS, TOKEN, VALUE, available, field, is_done, pop, push, room, stop_of
 
 KIND = "promote"
@@ -30,15 +30,16 @@ def step(u, par, st, ins, outs, net, now):
         st[HELD] = 0
         return True
     last = field(net, ins[0], LAST)
+    start = meets(net, u, ins[0], 0, starts(net, u, outs[0]))
     if not is_done(token) and stop_of(token) == par[RANK]:
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         st[HELD], st[HELD_TOKEN], st[HELD_VALUE] = 1, token, field(net, ins[0], VALUE)
         st[HELD_ROWS], st[HELD_COLS] = field(net, ins[0], ROWS), field(net, ins[0], COLS)
         pop(net, ins[0], end + 1)
         return True
     if not room(net, u, outs[0], now):
         return False
-    end = finish(net, u, now, last, 1)
+    end = finish(net, u, start, last, 1)
     time = leaves_last(net, u, end)
     push(net, outs[0], token, field(net, ins[0], VALUE), field(net, ins[0], ROWS), field(net, ins[0], COLS), time, time)
     pop(net, ins[0], end + 1)

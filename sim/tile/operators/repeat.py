@@ -1,7 +1,7 @@
 """repeat: each element n times, as a new innermost dimension."""
 
 from ...compiled import compiled
-from ..cost import TILE, beats, finish, leaves, leaves_last, work_of
+from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, whole, work_of
 from ..functions import element_bytes
 from ..network import (
     COLS,
@@ -31,21 +31,22 @@ def pack(op, unit, build):
 @compiled
 def step(u, par, st, ins, outs, net, now):
     """Give one; take the element with the last."""
-    if not available(net, u, ins[0], now) or not room(net, u, outs[0], now):
+    if not available(net, u, ins[0], now) or not whole(net, u, ins[0], 0, now) or not room(net, u, outs[0], now):
         return False
     token = field(net, ins[0], TOKEN)
     rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
+    start = meets(net, u, ins[0], 0, starts(net, u, outs[0]))
     if is_done(token) or is_bare(token):
-        end = finish(net, u, now, field(net, ins[0], LAST), 1)
+        end = finish(net, u, start, field(net, ins[0], LAST), 1)
         push(net, outs[0], token if is_done(token) else token + 1, 0, 0, 0, end + 1, end + 1)
         pop(net, ins[0], end + 1)
         return True
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 else 0
-    end = finish(net, u, now, field(net, ins[0], LAST), work_of(net, u, 0, 0, count))
+    end = finish(net, u, start, field(net, ins[0], LAST), work_of(net, u, 0, 0, count))
     st[ROUND] += 1
     last = st[ROUND] == par[N]
     push(net, outs[0], stop_of(token) + 1 if last else 0, field(net, ins[0], VALUE), rows, cols,
-         leaves(net, u, now, end), leaves_last(net, u, end))
+         leaves(net, u, start, end), leaves_last(net, u, end))
     if last:
         st[ROUND] = 0
         pop(net, ins[0], end + 1)

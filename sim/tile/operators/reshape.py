@@ -6,7 +6,7 @@ from step_lang.errorcodes import ErrorCode
 from step_lang.types import Tile
 
 from ...compiled import compiled
-from ..cost import TILE, beats, finish, leaves, leaves_last, work_of
+from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, work_of
 from ..network import (
     COLS,
     EMPTY,
@@ -61,7 +61,8 @@ def step(u, par, st, ins, outs, net, now):
     if st[FILLING] > 0:
         rows, cols = par[PAD_ROWS], par[PAD_COLS]
         count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 else 0
-        end = finish(net, u, now, now, work_of(net, u, 0, 0, count))
+        start = starts(net, u, outs[0])
+        end = finish(net, u, start, start, work_of(net, u, 0, 0, count))
         st[FILLING] -= 1
         left = st[FILLING]
         stop = st[LAST_STOP]
@@ -73,7 +74,7 @@ def step(u, par, st, ins, outs, net, now):
                 if left % size != 0:
                     break
                 stop = k + 1
-        _give(net, u, par, outs, stop, par[PAD_VALUE], rows, cols, 1, leaves(net, u, now, end),
+        _give(net, u, par, outs, stop, par[PAD_VALUE], rows, cols, 1, leaves(net, u, start, end),
               leaves_last(net, u, end))
         return True
     if not available(net, u, ins[0], now):
@@ -81,6 +82,7 @@ def step(u, par, st, ins, outs, net, now):
     token = field(net, ins[0], TOKEN)
     stop, dim = stop_of(token), par[DIM]
     last = field(net, ins[0], LAST)
+    start = meets(net, u, ins[0], 0, starts(net, u, outs[0]))
     if is_done(token):
         if st[POSITION] > 0:
             if par[PADS] == 0:
@@ -89,14 +91,14 @@ def step(u, par, st, ins, outs, net, now):
             st[LAST_STOP] = dim + 1
             st[POSITION] = 0
             return True
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         _give(net, u, par, outs, token, 0, 0, 0, 0, end + 1, end + 1)
         pop(net, ins[0], end + 1)
         return True
     rows, cols, value = field(net, ins[0], ROWS), field(net, ins[0], COLS), field(net, ins[0], VALUE)
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 else 0
     if is_bare(token):
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         if dim > 0 and stop >= dim:
             if stop > dim and st[POSITION] == 0:
                 stop += 1
@@ -123,7 +125,7 @@ def step(u, par, st, ins, outs, net, now):
             st[LAST_STOP] = stop + 1
             st[POSITION] = 0
             stop = dim
-    end = finish(net, u, now, last, work_of(net, u, 0, 0, count))
-    _give(net, u, par, outs, stop, value, rows, cols, 0, leaves(net, u, now, end), leaves_last(net, u, end))
+    end = finish(net, u, start, last, work_of(net, u, 0, 0, count))
+    _give(net, u, par, outs, stop, value, rows, cols, 0, leaves(net, u, start, end), leaves_last(net, u, end))
     pop(net, ins[0], end + 1)
     return True

@@ -5,7 +5,7 @@ from step_lang.errors import UnknownFunction
 
 from ...compiled import compiled
 from ...values import ADD, MAX, NO_OPERATION, operate, operation_of, sign_of
-from ..cost import finish, leaves, leaves_last
+from ..cost import finish, leaves, leaves_last, meets, starts
 from ..functions import FUNCTION_END, arity_of, call_cost, pack_function, result_cols
 from ..network import (
     COLS,
@@ -56,20 +56,22 @@ def step(u, par, st, ins, outs, net, now):
     if not ready or not room(net, u, outs[0], now):
         return False
     token = field(net, ins[0], TOKEN)
-    last = now
+    last = 0
+    start = starts(net, u, outs[0])
     for k in range(n):
         if field(net, ins[k], TOKEN) != token:
             return fail(net, u, MISALIGNED)
+        start = meets(net, u, ins[k], k, start)
         last = max(last, field(net, ins[k], LAST))
     if is_done(token) or is_bare(token):
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
     else:
         rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
         other = n - 1
         rows1, cols1 = field(net, ins[other], ROWS), field(net, ins[other], COLS)
         out_cols = result_cols(par, cols, rows1, cols1)
-        end = finish(net, u, now, last, call_cost(net, u, par, rows, cols, rows1, cols1, rows, out_cols))
+        end = finish(net, u, start, last, call_cost(net, u, par, rows, cols, rows1, cols1, rows, out_cols))
         value = field(net, ins[0], VALUE)
         before = st[STATE] if st[INSIDE] != 0 else par[INIT]
         if par[FOLD] == NO_OPERATION or value == NO_VALUE or before == NO_VALUE:
@@ -77,7 +79,7 @@ def step(u, par, st, ins, outs, net, now):
         else:
             st[STATE] = operate(par[FOLD], before, value, par[FOLD_FORM], par[FOLD_FORM])
         st[INSIDE] = 1
-        push(net, outs[0], token, st[STATE], rows, out_cols, leaves(net, u, now, end), leaves_last(net, u, end))
+        push(net, outs[0], token, st[STATE], rows, out_cols, leaves(net, u, start, end), leaves_last(net, u, end))
     if is_done(token) or stop_of(token) >= par[RANK]:
         st[INSIDE] = 0
     for k in range(n):

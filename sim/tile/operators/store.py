@@ -4,12 +4,13 @@ from step_lang.errorcodes import ErrorCode
 from step_lang.ops._views import view_indices
 
 from ...compiled import compiled
-from ..cost import TILE, beats, ceil_div, finish
+from ..cost import TILE, beats, ceil_div, finish, meets
 from ..functions import element_bytes
-from ..memory import completed, completion_last, make_port, request, requests_room, take_completion
+from ..memory import completed, completion_last, first_element, make_port, request, requests_room, take_completion
 from ..network import (
     COLS,
     EMPTY,
+    FIRST,
     LAST,
     NO_VALUE,
     ROWS,
@@ -28,7 +29,7 @@ from ..network import (
 from . import UNKNOWN
 
 KINDS = ("linear_offchip_store", "random_offchip_store")
-(MEMORY, PORT, WINDOW, RING, BYTES, BASE, LIMIT, TABLE, RANDOM, RANK, BURST_BYTES) = range(11)
+(MEMORY, PORT, WINDOW, RING, BYTES, BASE, LIMIT, TABLE, RANDOM, RANK, BURST_BYTES, ELEMENTS, GRID) = range(13)
 DONE_STATE, PLACE, HEAD, PENDING = range(4)
 ADDRESS_RANGE, OVERFLOW, MISALIGNED = ErrorCode.ADDRESS_RANGE, ErrorCode.OVERFLOW, ErrorCode.MISALIGNED
 
@@ -39,7 +40,8 @@ def pack(op, unit, build):
     par[RANDOM] = op.kind == "random_offchip_store"
     par[BYTES] = element_bytes(op.tile)
     par[[MEMORY, WINDOW, BURST_BYTES]] = build.memory.at, build.window(op.tile), build.memory.config.burst_bytes
-    par[PORT] = make_port(build.memory, unit, True, int(par[WINDOW]), build)
+    par[ELEMENTS], par[GRID], order = build.elements(op.inputs[-1], op.grid)
+    par[PORT] = make_port(build.memory, unit, True, int(par[WINDOW]), build, order)
     par[RING] = build.reserve(2 * int(par[WINDOW]))
     par[BASE] = build.place_tensor(op.tensor)
     if par[RANDOM]:
@@ -58,7 +60,7 @@ def _retire(u, par, st, outs, net, now):
     at = par[RING] + st[HEAD] * 2
     token, asked = net.heap[at], net.heap[at + 1]
     if asked != 0:
-        if completed(net, par[PORT]) == 0:
+        if not completed(net, par[PORT]):
             return False
         last = completion_last(net, par[PORT])
         if last > now:
@@ -107,14 +109,22 @@ def _take(u, par, st, ins, net, now):
     rows, cols = field(net, data, ROWS), field(net, data, COLS)
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 and token & EMPTY == 0 else 1
     nbytes = 0 if token & EMPTY else rows * cols * par[BYTES]
-    end = finish(net, u, now, last, count)
+    start = meets(net, u, data, 0, net.free[u])
+    if par[RANDOM] != 0:
+        start = max(start, field(net, ins[0], FIRST))
+    end = finish(net, u, start, last, count)
     at = par[RING] + (st[HEAD] + st[PENDING]) % par[WINDOW] * 2
     net.heap[at] = token
     net.heap[at + 1] = nbytes > 0
     st[PENDING] += 1
     if nbytes > 0:
-        first = (par[BASE] + index * nbytes) // par[BURST_BYTES]
-        request(net, par[MEMORY], par[PORT], ceil_div(nbytes, par[BURST_BYTES]), first, nbytes, end)
+        if par[ELEMENTS] > 0:
+            request(net, par[MEMORY], par[PORT], count, first_element(net, par[GRID], index), nbytes, max(now, start),
+                    (end + 1 - start) // count)
+        else:
+            first = (par[BASE] + index * nbytes) // par[BURST_BYTES]
+            request(net, par[MEMORY], par[PORT], ceil_div(nbytes, par[BURST_BYTES]), first, nbytes, max(now, end),
+                    1)
     pop(net, data, end + 1)
     if par[RANDOM] != 0:
         pop(net, ins[0], end + 1)

@@ -3,10 +3,11 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import TILE, beats, finish, leaves, leaves_last, work_of
+from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, work_of
 from ..functions import element_bytes
 from ..network import (
     EMPTY,
+    FIRST,
     LAST,
     NODE_NEXT,
     TOKEN,
@@ -61,10 +62,11 @@ def step(u, par, st, ins, outs, net, now):
         elif not is_done(head):
             token = head + 1
     last = field(net, ins[0], LAST)
+    start = meets(net, u, ins[0], 0, starts(net, u, outs[0]))
     if by_reference:
-        last = max(last, field(net, ins[1], LAST))
+        start, last = max(start, field(net, ins[1], FIRST)), max(last, field(net, ins[1], LAST))
     if is_done(head):
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         push(net, outs[0], head, 0, 0, 0, end + 1, end + 1)
         pop(net, ins[0], end + 1)
         if by_reference:
@@ -80,7 +82,7 @@ def step(u, par, st, ins, outs, net, now):
     over = True
     b = field(net, ins[0], VALUE)
     if bare or net.buffers[b, 2] == 0:
-        end = finish(net, u, now, last, 1)
+        end = finish(net, u, start, last, 1)
         push(net, outs[0], EMPTY | (s + n), 0, 0, 0, end + 1, end + 1)
     else:
         size = net.buffers[b, 2]
@@ -135,8 +137,8 @@ def step(u, par, st, ins, outs, net, now):
             stop = s + n
         rows, cols = net.nodes[node, 2], net.nodes[node, 3]
         count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 else 0
-        end = finish(net, u, now, last, work_of(net, u, 0, rows * cols * par[BYTES], count))
-        push(net, outs[0], (token_in & EMPTY) | stop, net.nodes[node, 1], rows, cols, leaves(net, u, now, end),
+        end = finish(net, u, start, last, work_of(net, u, 0, rows * cols * par[BYTES], count))
+        push(net, outs[0], (token_in & EMPTY) | stop, net.nodes[node, 1], rows, cols, leaves(net, u, start, end),
              leaves_last(net, u, end))
         st[PLACE] += 1
     if over:

@@ -4,7 +4,7 @@ from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
 from ...values import _is_integer
-from ..cost import finish, leaves, leaves_last
+from ..cost import finish, leaves, leaves_last, meets, starts
 from ..network import (
     COLS,
     EMPTY,
@@ -41,7 +41,8 @@ def step(u, par, st, ins, outs, net, now):
     token = field(net, ins[0], TOKEN)
     if field(net, ins[1], TOKEN) != token:
         return fail(net, u, MISALIGNED)
-    end = finish(net, u, now, max(field(net, ins[0], LAST), field(net, ins[1], LAST)), 1)
+    start = meets(net, u, ins[1], 1, meets(net, u, ins[0], 0, starts(net, u, outs[0])))
+    end = finish(net, u, start, max(field(net, ins[0], LAST), field(net, ins[1], LAST)), 1)
     a, b = field(net, ins[0], VALUE), field(net, ins[1], VALUE)
     value = NO_VALUE
     if par[KNOWN] != 0 and a != NO_VALUE and b != NO_VALUE:
@@ -49,7 +50,7 @@ def step(u, par, st, ins, outs, net, now):
     rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
     if token & EMPTY:
         value = 0
-    push(net, outs[0], token, value, rows, cols, leaves(net, u, now, end), leaves_last(net, u, end))
+    push(net, outs[0], token, value, rows, cols, leaves(net, u, start, end), leaves_last(net, u, end))
     pop(net, ins[0], end + 1)
     pop(net, ins[1], end + 1)
     return True

@@ -91,7 +91,8 @@ def _source_hash() -> str:
 
     digest = hashlib.sha256(f"{sys.version_info[:2]} {numba.__version__}".encode())
     root = Path(__file__).parent
-    for path in sorted([*root.glob("*.py"), *(root / "units").glob("*.py")]):
+    compiled = [*root.glob("*.py"), *(root / "units").glob("*.py"), *(root / "tile").rglob("*.py")]
+    for path in sorted(compiled):
         digest.update(str(path.relative_to(root)).encode())
         digest.update(path.read_bytes())
     digest.update(Path(errorcodes.__file__).read_bytes())  # compiled into the steps as constants

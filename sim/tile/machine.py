@@ -69,12 +69,14 @@ class RooflineMachine(Machine):
     compute_bw : FLOPs/cycle of an operator that does not say; onchip_bandwidth : bytes/cycle of an on-chip memory;
     depth : tiles that a channel holds
     control_depth : selectors, references and scalars that one holds: they are made long before the tiles they steer
+    row_depth : single rows that one holds, 0 for ``depth``: rows that wait until others fill their tile
     """
 
     compute_bw: int = 1024
     onchip_bandwidth: int = 64
     depth: int = 2
     control_depth: int = 4096
+    row_depth: int = 0
     live_buffers: int = 2
     in_flight: int = 2
     lines: int = 16
@@ -88,8 +90,9 @@ class RooflineMachine(Machine):
         return self.in_flight
 
     def capacity(self, type_: Any) -> int:
-        data = isinstance(type_, Tile) and (type_.rows, type_.cols) != (1, 1)
-        return self.depth if data else self.control_depth
+        if not isinstance(type_, Tile) or (type_.rows, type_.cols) == (1, 1):
+            return self.control_depth
+        return self.row_depth if self.row_depth and type_.rows == 1 else self.depth
 
     def pack_cost(self, op: Operator | None, kind: str, cost: np.ndarray) -> None:
         cost[COMPUTE], cost[BANDWIDTH] = self.compute_bw, self.onchip_bandwidth

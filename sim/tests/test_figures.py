@@ -1,0 +1,105 @@
+"""Figures in small: their points run, their numbers hang together, and Pareto distances are right."""
+
+import csv
+
+import pytest
+
+from sim.figures import Claim, Figure, Lab, Traces, figure_module, figure_numbers
+from sim.figures.pid import improvement_distance, pareto_front
+from sim.figures.plot import draw
+from sim.figures.table import write_claims, write_rows
+from sim.figures.workloads import MoeModel
+from step_lang.errors import BadParameter
+
+SMALL = MoeModel("small", "small", experts=8, top_k=2, hidden=32, intermediate=64)
+
+
+@pytest.fixture
+def lab(tmp_path):
+    return Lab(directory=tmp_path)
+
+
+def test_front_leaves_out_what_another_point_beats():
+    assert pareto_front([(3, 1), (1, 3), (2, 2), (2, 3), (3, 3), (1, 3)]) == [(1, 3), (2, 2), (3, 1)]
+
+
+def test_distance_by_hand():
+    others = [(10.0, 1.0), (5.0, 2.0), (4.0, 8.0)]
+    assert improvement_distance((5.0, 1.0), others) == 2.0           # (10,1) and (5,2) are both twice as far
+    assert improvement_distance((4.0, 1.5), others) == max(5 / 4, 2 / 1.5)
+    assert improvement_distance((5.0, 2.0), others) == 1.0
+    assert improvement_distance((10.0, 4.0), others) == 0.5           # behind the frontier
+    assert improvement_distance((5.0, 1.0), [*others, (20.0, 20.0)]) == 2.0
+
+
+@pytest.mark.parametrize("point, others", [((1.0, 1.0), []), ((0.0, 1.0), [(1.0, 1.0)]), ((1.0, 1.0), [(1.0, -1.0)])])
+def test_distance_needs_points_above_zero(point, others):
+    with pytest.raises(BadParameter, match="Pareto improvement distance"):
+        improvement_distance(point, others)
+
+
+def test_claims_judge_themselves():
+    assert Claim("a", 2.0, 2.1, "", bar=0.08).within is True
+    assert Claim("a", 2.0, 2.2, "", bar=0.08).within is False
+    assert Claim("a", (1.0, 2.0), (1.0, 2.3), "", bar=0.1).within is False
+    assert Claim("a", (1.0, 2.0), (1.0, 2.3), "").within is None
+    assert Claim("a", 0.05, 0.03, "", bar=0.0, at_most=True).within is True
+    assert Claim("a", 0.05, 0.06, "", bar=0.0, at_most=True).within is False
+
+
+def test_an_unknown_figure_is_named():
+    with pytest.raises(BadParameter, match=r"figure 11 vs one of .*9, 10"):
+        figure_module(11)
+
+
+@pytest.mark.parametrize("number", [9, 10])
+def test_tiling(number, lab, tmp_path):
+    module = figure_module(number)
+    figure = module.make(lab, Traces(), models=(SMALL,), batch=16, tiles=(2, 4, 8), tile_f=16)
+    rows = {(r["tile"], r["compute_bw"]): r for r in figure.records()}
+    dynamic = rows["dynamic", 4096]
+    assert dynamic["offchip_bytes"] <= min(r["offchip_bytes"] for r in rows.values())
+    assert rows["2", 4096]["offchip_bytes"] > rows["8", 4096]["offchip_bytes"]
+    memory = [rows[tile, 4096]["onchip_bytes_figures"] for tile in ("2", "4", "8")]
+    assert memory == sorted(memory) and len(set(memory)) == 3
+    draw(figure, module.sketch, tmp_path / "a.svg", module.PANELS)
+    draw(figure, module.sketch, tmp_path / "b.svg", module.PANELS)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_every_figure_counts_its_points():
+    for number in figure_numbers():
+        assert figure_module(number).points() > 0
+
+
+def test_points_are_run_once(lab, tmp_path):
+    module = figure_module(9)
+    first = module.make(lab, Traces(), models=(SMALL,), batch=16, tiles=(4,), tile_f=16)
+    assert (lab.finished, lab.reused) == (2, 0)
+    again = Lab(directory=tmp_path)
+    assert module.make(again, Traces(), models=(SMALL,), batch=16, tiles=(4,), tile_f=16) == first
+    assert (again.finished, again.reused) == (2, 2)
+    damaged = next((tmp_path / "figures").glob("*.json"))
+    damaged.write_text(damaged.read_text().replace('"cycles": ', '"cycles": 1'))
+    third = Lab(directory=tmp_path)
+    assert module.make(third, Traces(), models=(SMALL,), batch=16, tiles=(4,), tile_f=16) == first
+    assert (third.finished, third.reused) == (2, 1)
+
+
+def test_tables(tmp_path):
+    figure = Figure(9, "t", ("a", "b"), [(1, 0.5), ("x", None)], [Claim("c", (1.0, 2.0), (1.1, 2.5), "s", bar=0.2)])
+    write_rows(figure, tmp_path / "rows.csv")
+    assert (tmp_path / "rows.csv").read_text() == "a,b\n1,0.5\nx,\n"
+    write_claims(figure, tmp_path / "claims.csv")
+    with (tmp_path / "claims.csv").open() as file:
+        low, high = csv.DictReader(file)
+    assert (low["what"], low["ratio"], high["ratio"], high["within"]) == ("c, low end", "1.1", "1.25", "False")
+
+
+def test_data_that_is_not_there(tmp_path):
+    with pytest.raises(BadParameter, match="no such directory"):
+        Traces(tmp_path / "none")
+    with pytest.raises(BadParameter, match=r"0 files '\*.npz' .* fix: give the directory"):
+        Traces(tmp_path).routing("mixtral", 64, 2, 8)
+    with pytest.raises(BadParameter, match=r"0 files '\*stdev0477_"):
+        Traces(tmp_path).lengths(64, 477)

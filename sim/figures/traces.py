@@ -25,6 +25,8 @@ class Traces:
     None: as many tokens an expert as in those, lengths of the same mean and deviation."""
 
     def __init__(self, directory: Path | None = None):
+        if directory is not None and (directory / "traces").is_dir():
+            directory = directory / "traces"
         self.directory = directory
         if directory is not None and not directory.is_dir():
             raise BadParameter(f"--data {directory}: no such directory vs one with expert_routing and kv_lengths")

@@ -80,3 +80,13 @@ def test_an_unknown_accounting_is_named():
     prediction, _ = run(tiling="dynamic")
     with pytest.raises(BadParameter, match=r"'papers' vs one of spec, figures"):
         onchip_bytes(prediction, "papers")
+
+
+def test_a_region_whose_experts_have_no_tokens():
+    program = moe.build(**SIZES, tiling="dynamic", regions=2)
+    streams = moe.routed_streams(program, [[0, 1]] * 16)
+    prediction = predict(program, RooflineMachine(), streams)
+    held = onchip_by_operator(prediction, "figures")
+    assert held["again0"] == 16 * 32 * 4 and held["again1"] == 0
+    assert prediction.offchip_bytes == int(prediction.costs.offchip_bytes)
+    assert prediction.onchip_bytes > 0

@@ -12,7 +12,7 @@ import numpy as np
 from step_lang.errorcodes import code_name, fix_of
 from step_lang.errors import DeadlockError, RtlError, UnknownFunction
 from step_lang.interpreter import measure_symbols
-from step_lang.metrics import Metrics, metrics
+from step_lang.metrics import DEFAULT_COMPUTE_BW, Metrics, metrics
 from step_lang.program import Program
 from step_lang.stream import Stream
 from step_lang.tokens import Buffer, TokenStream, data_empty
@@ -108,6 +108,8 @@ def predict(program: Program, machine: Machine | None = None,
     tokens = traced_streams(run)
     symbols = measure_symbols(program, tokens)
     costs = metrics(program).substitute(symbols)
+    # A size that no element had, as of tiles of a region whose experts have no tokens.
+    costs = costs.substitute({symbol: 0 for symbol in costs.symbols if symbol != DEFAULT_COMPUTE_BW})
     computing = [u for u, op in enumerate(graph.operators) if op is not None and op.uses_compute and _computes(op)]
     allocated = int(sum(graph.cost[u, 0] for u in computing))
     flops = int(net.flops.sum())

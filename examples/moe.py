@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from examples.data import random_tensor, selector_bits
-from examples.routing import choose_experts, load_experts, typical_counts
+from examples.routing import MIXTRAL_B64, choose_experts, load_experts, spread_counts
 from step_lang import Program, Selector, Stream, Tensor, bf16, fn, ops, u32
 from step_lang.errors import BadParameter
 
-__all__ = ["SWEEPS", "build", "expert_weights", "inputs", "reference", "routed_streams", "streams"]
+__all__ = ["SWEEPS", "build", "expert_weights", "inputs", "reference", "streams"]
 
 SWEEPS = {
     "tiling": [*({"tiling": "static", "tile_rows": rows} for rows in (8, 16, 32)), {"tiling": "dynamic"}],
@@ -149,24 +149,16 @@ def inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray]:
 
 def streams(program: Program, seed: int = 0, trace: str = "", idle: int = 0) -> dict[str, Any]:
     """The experts of each token: of ``trace``, a .npz file with key ``data`` or a directory with one, or made at random
-    so that each expert has as many tokens as in the paper's trace of these sizes where there is one, else unevenly
-    many, none for ``idle`` experts."""
+    so that each expert has as many tokens as in the paper's Mixtral trace where the sizes are that trace's, else
+    unevenly many, none for ``idle`` experts."""
     batch, top_k = program.operator("choice").output.shape
     experts = selector_bits(program, "route")
     if trace:
         chosen = load_experts(trace, batch, top_k, experts)
+    elif (batch, top_k, experts, idle) == (64, 2, len(MIXTRAL_B64), 0):
+        chosen = choose_experts(MIXTRAL_B64, batch, top_k, seed)
     else:
-        chosen = choose_experts(typical_counts(batch, top_k, experts, idle, seed), batch, top_k, seed)
-    return routed_streams(program, chosen)
-
-
-def routed_streams(program: Program, chosen: Any) -> dict[str, Any]:
-    """Values of ``program``'s input streams where ``chosen[t]`` are the experts of token t. Raises `BadParameter` for
-    another number of tokens or of experts a token."""
-    chosen = np.asarray(chosen)
-    wanted = program.operator("choice").output.shape
-    if chosen.shape != wanted:
-        raise BadParameter(f"experts of tokens: shape {list(chosen.shape)} vs [batch, top_k] = {list(wanted)}")
+        chosen = choose_experts(spread_counts(batch, top_k, experts, idle, seed), batch, top_k, seed)
     return {"route": [set(row) for row in chosen.tolist()],
             "choice": [[{expert} for expert in row] for row in chosen.tolist()]}
 

@@ -10,28 +10,10 @@ import numpy as np
 
 from step_lang.errors import BadParameter
 
-__all__ = ["MIXTRAL_B64", "PUBLISHED", "choose_experts", "expert_counts", "load_experts", "spread_counts",
-           "typical_counts"]
+__all__ = ["MIXTRAL_B64", "choose_experts", "expert_counts", "load_experts", "spread_counts"]
 
 MIXTRAL_B64 = (13, 10, 17, 14, 17, 10, 24, 23)
 """Tokens of each expert of Mixtral-8x7B, 64 tokens with two experts each (the paper's trace)."""
-MIXTRAL_B1024 = (
-    236, 219, 279, 215, 164, 414, 301, 220)
-QWEN_B64 = (
-    5, 0, 1, 0, 0, 3, 3, 0, 0, 15, 0, 0, 7, 0, 9, 4, 0, 1, 0, 0, 0, 0, 1, 0, 1, 7, 18, 1, 0, 0, 0, 0, 10, 0, 2,
-    0, 3, 0, 14, 0, 0, 1, 20, 13, 2, 0, 7, 0, 0, 0, 0, 3, 7, 23, 1, 0, 4, 0, 6, 1, 0, 5, 5, 24, 0, 0, 0, 0, 17,
-    4, 0, 1, 0, 0, 32, 6, 13, 0, 2, 4, 0, 0, 0, 0, 0, 2, 0, 29, 0, 0, 0, 0, 0, 0, 0, 0, 1, 20, 0, 3, 18, 0, 6,
-    10, 42, 0, 0, 7, 0, 0, 0, 0, 0, 0, 6, 6, 24, 0, 13, 0, 4, 0, 0, 7, 4, 1, 0, 3)
-QWEN_B1024 = (
-    0, 1, 0, 0, 11, 0, 5, 326, 88, 201, 0, 304, 34, 25, 50, 335, 45, 363, 617, 0, 203, 0, 1, 1, 42, 2, 12, 4, 1,
-    76, 101, 0, 0, 41, 0, 2, 2, 32, 0, 30, 74, 1, 3, 204, 22, 697, 0, 1, 0, 0, 37, 42, 9, 4, 0, 175, 0, 66, 9,
-    0, 40, 0, 1, 0, 0, 100, 1, 0, 0, 0, 1, 0, 17, 406, 0, 201, 6, 116, 275, 94, 73, 1, 1, 814, 107, 0, 0, 0, 0,
-    6, 1, 5, 0, 1, 20, 0, 0, 0, 7, 0, 4, 4, 403, 29, 0, 4, 0, 0, 60, 10, 22, 5, 0, 0, 30, 228, 0, 231, 0, 95, 0,
-    77, 0, 188, 147, 0, 0, 62)
-"""The same of Mixtral at 1024 tokens, and of Qwen3-30B-A3B, 128 experts and eight for each token, at 64 and 1024."""
-
-PUBLISHED = {(64, 2, 8): MIXTRAL_B64, (1024, 2, 8): MIXTRAL_B1024, (64, 8, 128): QWEN_B64, (1024, 8, 128): QWEN_B1024}
-"""By (batch, experts of a token, experts)."""
 
 
 def load_experts(path: str | Path, batch: int, top_k: int, experts: int) -> np.ndarray:
@@ -75,13 +57,6 @@ def spread_counts(batch: int, top_k: int, experts: int, idle: int = 0, seed: int
         share = np.where(counts[busy] < batch, weight / (counts[busy] + 1), -1.0)
         counts[busy[int(np.argmax(share))]] += 1
     return tuple(counts.tolist())
-
-
-def typical_counts(batch: int, top_k: int, experts: int, idle: int = 0, seed: int = 0) -> tuple[int, ...]:
-    """Tokens of each expert: those of the paper's trace of these sizes, else as of `spread_counts`."""
-    if not idle and (batch, top_k, experts) in PUBLISHED:
-        return PUBLISHED[batch, top_k, experts]
-    return spread_counts(batch, top_k, experts, idle, seed)
 
 
 def choose_experts(counts: Sequence[int], batch: int, top_k: int, seed: int = 0) -> np.ndarray:

@@ -28,7 +28,7 @@ __all__ = ["Lab", "Measured", "Point"]
 @dataclass(frozen=True)
 class Point:
     """A run: ``build(**parameters)`` of a program's ``module`` on a `RooflineMachine` with these ``machine`` settings;
-    its input streams are what the module's ``streams`` function makes of the program and ``given``."""
+    its input streams are what the function ``streams``, as ``module:name``, makes of the program and ``given``."""
 
     module: str
     parameters: Mapping[str, Any]
@@ -36,12 +36,9 @@ class Point:
     streams: str
     given: Any
 
-    def key(self) -> str:
-        """What the result depends on, as a hash."""
-        memory = asdict(PAPER_MEMORY)
-        text = json.dumps([self.module, dict(self.parameters), dict(self.machine), memory,
-                           self.streams, self.given, _sources()], sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()
+    def inputs(self) -> list[Any]:
+        """All that the result depends on besides the sources."""
+        return [self.module, dict(self.parameters), dict(self.machine), asdict(PAPER_MEMORY), self.streams, self.given]
 
 
 @dataclass(frozen=True)
@@ -74,10 +71,16 @@ class Lab:
 
     def run(self, point: Point) -> Measured:
         """The result of ``point``. Raises `RtlError` where traffic is not what the symbolic expression says."""
-        path = self.directory / f"{point.key()}.json"
+        return Measured(**self.keep(point.inputs(), lambda: asdict(_run(point))))
+
+    def keep(self, inputs: Any, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """What ``compute`` returns, kept by ``inputs`` and by the sources of language, model and programs. JSON can
+        hold both."""
+        key = hashlib.sha256(json.dumps([inputs, _sources()], sort_keys=True).encode()).hexdigest()
+        path = self.directory / f"{key}.json"
         found = _load(path)
         if found is None:
-            found = _run(point)
+            found = compute()
             _save(path, found)
         else:
             self.reused += 1
@@ -89,7 +92,8 @@ class Lab:
 def _run(point: Point) -> Measured:
     module = importlib.import_module(point.module)
     program = module.build(**point.parameters)
-    streams = getattr(module, point.streams)(program, point.given)
+    place, name = point.streams.split(":")
+    streams = getattr(importlib.import_module(place), name)(program, point.given)
     prediction = predict(program, RooflineMachine(**point.machine), streams)
     expected = int(prediction.costs.offchip_bytes)
     if prediction.offchip_bytes != expected:
@@ -105,19 +109,18 @@ def _run(point: Point) -> Measured:
                 for name, grants in prediction.arbitration.items()})
 
 
-def _load(path: Path) -> Measured | None:
+def _load(path: Path) -> dict[str, Any] | None:
     """A kept result; None where there is none, or a damaged one."""
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         document = json.loads(path.read_text())
-        body = document["result"]
+        body: dict[str, Any] = document["result"]
         if document["digest"] == _digest(body):
-            return Measured(**body)
+            return body
     return None
 
 
-def _save(path: Path, result: Measured) -> None:
+def _save(path: Path, body: dict[str, Any]) -> None:
     """Whole or not at all; a cache that cannot be written is no error."""
-    body = asdict(result)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent)
@@ -142,7 +145,7 @@ def _sources() -> str:
     for directory in ("step_lang", "sim", "examples"):
         for path in sorted((root / directory).rglob("*.py")):
             parts = path.relative_to(root).parts
-            if "tests" in parts or parts[:2] == ("sim", "figures"):
+            if "tests" in parts or parts[:2] in (("sim", "figures"), ("sim", "sweep")):
                 continue
             digest.update("/".join(parts).encode())
             digest.update(path.read_bytes())

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from step_lang import Program
+
 from .lab import Point
 
-__all__ = ["MIXTRAL", "QWEN", "MoeModel", "moe_point"]
+__all__ = ["MIXTRAL", "QWEN", "MoeModel", "moe_point", "routed_streams"]
 
 
 @dataclass(frozen=True)
@@ -46,4 +48,9 @@ def moe_point(model: MoeModel, chosen: Sequence[Sequence[int]], tile_rows: int |
     else:
         parameters |= {"tiling": "static", "tile_rows": tile_rows}
     machine = {"compute_bw": compute_bw, "row_depth": batch, "depth": depth}
-    return Point("examples.moe", parameters, machine, "routed_streams", [list(row) for row in chosen])
+    return Point("examples.moe", parameters, machine, f"{__name__}:routed_streams", [list(row) for row in chosen])
+
+
+def routed_streams(program: Program, chosen: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """Values of the input streams of `examples.moe` where ``chosen[t]`` are the experts of token t."""
+    return {"route": [set(row) for row in chosen], "choice": [[{expert} for expert in row] for row in chosen]}

@@ -33,6 +33,8 @@ def test_static_tiles_count_for_all_experts():
     assert min(counts) == 0
     flags = 4 * 4  # a count of padding rows an expert
     assert onchip_bytes(prediction, "figures") == 4 * expert_bytes(8) + shared_bytes() + flags
+    used = sum(n > 0 for n in counts)
+    assert onchip_bytes(prediction, "figures-used") == used * expert_bytes(8) + shared_bytes() + flags - 4 * (4 - used)
 
 
 def test_dynamic_tiles_count_with_their_sizes_for_experts_with_tokens():
@@ -78,13 +80,13 @@ def test_buffers_and_scans():
 
 def test_an_unknown_accounting_is_named():
     prediction, _ = run(tiling="dynamic")
-    with pytest.raises(BadParameter, match=r"'papers' vs one of spec, figures"):
+    with pytest.raises(BadParameter, match=r"'papers' vs one of spec, figures, figures-used"):
         onchip_bytes(prediction, "papers")
 
 
 def test_a_region_whose_experts_have_no_tokens():
     program = moe.build(**SIZES, tiling="dynamic", regions=2)
-    streams = moe.routed_streams(program, [[0, 1]] * 16)
+    streams = {"route": [{0, 1}] * 16, "choice": [[{0}, {1}]] * 16}
     prediction = predict(program, RooflineMachine(), streams)
     held = onchip_by_operator(prediction, "figures")
     assert held["again0"] == 16 * 32 * 4 and held["again1"] == 0

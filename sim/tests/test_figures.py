@@ -1,15 +1,18 @@
 """Figures in small: their points run, their numbers hang together, and Pareto distances are right."""
 
 import csv
+import json
 
 import pytest
 
+from examples import swiglu
 from sim.figures import Claim, Figure, Lab, Traces, figure_module, figure_numbers
 from sim.figures.pid import improvement_distance, pareto_front
 from sim.figures.plot import draw
 from sim.figures.table import write_claims, write_rows
 from sim.figures.workloads import MoeModel
 from step_lang.errors import BadParameter
+from step_lang.hwconfig import HardwareConfig
 
 SMALL = MoeModel("small", "small", experts=8, top_k=2, hidden=32, intermediate=64)
 
@@ -65,6 +68,67 @@ def test_tiling(number, lab, tmp_path):
     draw(figure, module.sketch, tmp_path / "a.svg", module.PANELS)
     draw(figure, module.sketch, tmp_path / "b.svg", module.PANELS)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_ratios(lab, tmp_path):
+    for number in (19, 20):
+        module = figure_module(number)
+        figure = module.make(lab, Traces(), models=(SMALL,), batch=16, tiles=(2, 8), tile_f=16)
+        assert {r["ratio_to_dynamic"] for r in figure.select(tile="dynamic")} == {1.0}
+        traffic = {r["tile"]: r["value"] for r in figure.select(metric="offchip_bytes")}
+        assert traffic["2"] > traffic["8"] >= traffic["dynamic"]
+        a, b = (r["ratio_to_dynamic"] for r in figure.select(metric="cycles")[:2])
+        assert figure.claims[0].ours == pytest.approx((a * b) ** 0.5)
+        draw(figure, module.sketch, tmp_path / "a.svg", module.PANELS)
+
+
+def test_sharing(lab, tmp_path):
+    module = figure_module(12)
+    small = {"model": SMALL, "batch": 16, "regions": (8, 4, 2), "tile_rows": 4, "tile_f": 16}
+    figure = module.make(lab, Traces(), **small)
+    for tiling in ("static", "dynamic"):
+        records = figure.select(tiling=tiling)
+        assert [r["regions"] for r in records] == [8, 4, 2]
+        # five operators a region, one an expert, one for all
+        assert [r["allocated_flops_per_cycle"] for r in records] == [1024 * (5 * n + 9) for n in (8, 4, 2)]
+        assert len({r["offchip_bytes"] for r in records}) == 1
+        assert records[0]["onchip_bytes_figures"] > records[2]["onchip_bytes_figures"]
+        assert records[0]["overhead"] == 0
+    gain = figure.claims[0]
+    assert gain.what.startswith("static tiles: utilisation with 2 regions over 8")
+    draw(figure, module.sketch, tmp_path / "a.svg", module.PANELS)
+
+    resources = figure_module(13)
+    figure = resources.make(lab, Traces(), **small)
+    assert figure.claims[0].ours == 1 - (5 * 2 + 9) / (5 * 8 + 9)
+    draw(figure, resources.sketch, tmp_path / "b.svg", resources.PANELS)
+
+
+def test_model_against_hardware(lab, tmp_path):
+    module = figure_module(8)
+    sizes = [{"batch": 16, "hidden": 16, "intermediate": 32, "tile_b": 8, "tile_f": f} for f in (8, 16, 32)]
+    figure = module.make(lab, Traces(), sizes=sizes, hw=HardwareConfig(tile=4))
+    assert [r["tile_f"] for r in figure.records()] == [8, 16, 32]
+    # x again for every intermediate tile, the weights for both batch tiles, y once; two bytes an element
+    assert [r["offchip_bytes"] for r in figure.records()] == [
+        2 * (16 * 16 * (32 // f) + 3 * 16 * 32 * 2 + 16 * 16) for f in (8, 16, 32)]
+    for r in figure.records():
+        assert r["hardware"] == "beat"
+        assert abs(r["tile_error"]) < 0.25
+    draw(figure, module.sketch, tmp_path / "a.svg", module.PANELS)
+
+
+def test_recorded_rtl_is_used_when_it_is_whole(tmp_path):
+    module = figure_module(8)
+    rows = [{"parameters": size, "rtl_cycles": 1000 + i, "offchip_read_bytes": 3, "offchip_write_bytes": 4}
+            for i, size in enumerate(swiglu.SWEEPS["fig8"])]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert module._recorded(path)[16, 32] == (1001, 7)
+    path.write_text("\n".join(map(json.dumps, rows[1:])))
+    assert module._recorded(path) == {}
+    path.write_text("half a li")
+    assert module._recorded(path) == {}
 
 
 def test_every_figure_counts_its_points():

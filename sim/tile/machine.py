@@ -70,6 +70,8 @@ class RooflineMachine(Machine):
     depth : tiles that a channel holds
     control_depth : selectors, references and scalars that one holds: they are made long before the tiles they steer
     row_depth : single rows that one holds, 0 for ``depth``: rows that wait until others fill their tile
+    load_buffers : a load's tiles lie in its on-chip buffer (SPEC section 5 counts it), from which their consumer reads
+        them at ``onchip_bandwidth``, as those of a streamify; False: they come to it in no time
     """
 
     compute_bw: int = 1024
@@ -77,6 +79,7 @@ class RooflineMachine(Machine):
     depth: int = 2
     control_depth: int = 4096
     row_depth: int = 0
+    load_buffers: bool = True
     live_buffers: int = 2
     in_flight: int = 2
     lines: int = 16
@@ -100,8 +103,9 @@ class RooflineMachine(Machine):
             return
         if op.uses_compute and op.compute_bw is not None:
             cost[COMPUTE] = op.compute_bw
+        memories = ("streamify", *(_LOADS if self.load_buffers else ()))
         for k, stream in enumerate(op.inputs[:2]):
-            if stream.producer.kind == "streamify":
+            if _lies_in(memories, stream, set()):
                 cost[MEMORY_IN] |= 1 << k
         # The memory's own side of a transfer is charged to bufferize and streamify.
         cost[MEMORY_OUT] = 0
@@ -205,6 +209,24 @@ def _buffered(op: Any) -> int:
     if op.kind == "expand":
         return 3
     return int(op.kind == "repeat" or (op.kind == "flat_map" and op.fn.name == "split_rows"))
+
+
+_LOADS = ("linear_offchip_load", "random_offchip_load")
+_PASSES_ON = ("eager_merge", "expand", "flatten", "partition", "promote", "reassemble", "repeat", "reshape")
+
+
+def _lies_in(memories: tuple[str, ...], stream: Stream, seen: set[str]) -> bool:
+    """Do tiles of ``stream`` lie in an on-chip memory of one of these kinds, only routed and reshaped since?"""
+    if stream.name in seen or not isinstance(stream.type, Tile):
+        return False
+    seen.add(stream.name)
+    op = stream.producer
+    if op.kind in memories:
+        return True
+    if op.kind not in _PASSES_ON:
+        return False
+    # The first input of expand is its value; what steers a router is no tile.
+    return any(_lies_in(memories, source, seen) for source in (op.inputs[:1] if op.kind == "expand" else op.inputs))
 
 
 def _physical(type_: Any, t: int) -> Any:

@@ -18,8 +18,8 @@ __all__ = ["COLUMNS", "make_ratios", "sketch"]
 COLUMNS = ("model", "batch", "tile", "metric", "value", "ratio_to_dynamic")
 _METRICS = ("cycles", "offchip_bytes", "onchip_bytes_figures-used", "onchip_bytes_figures", "onchip_bytes_spec")
 _INFERRED = ("What this figure shows is inferred: the artifact has no script for it. The first arXiv version of the "
-             "paper compares two static tile sizes with dynamic tiles in this way (its figures 6 and 7), and its figure "
-             "11 is figure 21 now.")
+             "paper compares two static tile sizes with dynamic tiles in this way (its figures 6 and 7), and its "
+             "figure 11 is figure 21 now.")
 
 
 def make_ratios(number: int, title: str, lab: Lab, traces: Traces, models: Sequence[MoeModel], batch: int,

@@ -13,6 +13,7 @@ A unit with memory ports, or a composite of several units (a `Unit` that joins t
 called in the simulator as ``function(dut, case)``; returns harness agents that serve the further ports).
 """
 
+import os
 import pickle
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from random import Random
 from typing import cast
 
 from rtl_tests.harness import Beat, layout_of, run_cocotb
+from rtl_tests.harness.bench import FIRST_FAILURE
 from rtl_tests.harness.build import build
 from rtl_tests.harness.checks import compare_beats
 from rtl_tests.linked import Linked
@@ -102,7 +104,8 @@ def assert_model_equals_rtl(
     """Run ``cases`` in the model and (all in one simulation) in RTL; AssertionError lists every case that parts.
 
     ``params`` are the elaboration parameters of the model's ``UnitSpec`` of kind ``unit.kind``, which is what
-    ``add_units`` makes by default. Beats of ``expected`` are compared with what RTL gave.
+    ``add_units`` makes by default. Beats of ``expected`` are compared with what RTL gave; with
+    `harness.bench.FIRST_FAILURE` RTL stops behind the first case in which they differ.
     """
     cases = list(cases)
     linked = Linked(unit, depths)
@@ -112,7 +115,7 @@ def assert_model_equals_rtl(
     models = [run_model(linked, case, add_units, hw, calibration) for case in cases]
     runs = _run_rtl(simulator, linked, cases, [model.cycles for model in models], agents, timeout_s, plusargs)
     problems = []
-    for case, model, rtl in zip(cases, models, runs, strict=True):
+    for case, model, rtl in zip(cases, models, runs):  # no more runs than up to the first failure, if that is asked for
         problem = _difference(linked, case, model, rtl)
         if problem:
             problems.append(f"case {case.name}: {problem}")
@@ -141,6 +144,7 @@ def _run_rtl(simulator: str, linked: Linked, cases: Sequence[ModelCase], cycles:
         "cases": cases,
         "cycles": list(cycles),
         "agents": agents,
+        "first_failure": FIRST_FAILURE in os.environ,
     }
     with tempfile.TemporaryDirectory(prefix="step-hw-model-") as temporary:
         asked, answer = Path(temporary) / "cases.pickle", Path(temporary) / "runs.pickle"

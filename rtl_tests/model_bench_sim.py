@@ -112,7 +112,7 @@ async def _run(dut, clocking, fixed, serve, case: ModelCase, cycles: int, driver
     await clocking.reset()
     for name, stream in case.inputs.items():
         drivers[name].send(stream)
-    end = cycles + TAIL
+    end = cycles + (case.after_error if case.error else TAIL)
     while clocking.cycle < end:
         await clocking.step()
     agents = {**drivers, **sinks}

@@ -20,6 +20,7 @@ class ModelCase:
     expected : per output port, the beats that RTL must give; a port left out is not compared.
     runs : dones that end the run at each output; default as many as ``in0`` brings (1 without inputs).
     error : sticky error code that both must raise, in the same cycle.
+    after_error : cycles that RTL runs on from there, for a test that looks at what still leaves.
     max_cycles : bound on the model's run.
     """
 
@@ -32,6 +33,7 @@ class ModelCase:
     expected: Mapping[str, Sequence[Beat]] = field(default_factory=dict)
     runs: int | None = None
     error: int = 0
+    after_error: int = 1
     max_cycles: int = 100_000
 
 

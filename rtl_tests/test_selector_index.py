@@ -64,7 +64,8 @@ def test_selectors_without_an_index(simulator, n):
     """None or several bits set: nothing of it leaves, and the sticky code tells."""
     unit, params = _unit(n)
     cases = [
-        ModelCase(name, {"in0": [bare(1), Beat(1), Beat(wrong), Beat(1), DONE]}, error=ErrorCode.SELECTOR, ready=ready)
+        ModelCase(name, {"in0": [bare(1), Beat(1), Beat(wrong), Beat(1), DONE]}, error=ErrorCode.SELECTOR, ready=ready,
+                  after_error=8)
         for name, wrong in (("none", 0), ("two", 5), ("all", (1 << n) - 1), ("neighbours", 3))
         for ready in ({}, {"out0": [0, 0, 0, 1]})
     ]

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from step_lang.errors import BadParameter
 
-__all__ = ["MIXTRAL_B64", "choose_experts", "expert_counts", "load_experts", "spread_counts"]
+__all__ = ["MIXTRAL_B64", "TRACE_COUNTS", "choose_experts", "expert_counts", "load_experts", "spread_counts"]
 
 MIXTRAL_B64 = (13, 10, 17, 14, 17, 10, 24, 23)
 """Tokens of each expert of Mixtral-8x7B, 64 tokens with two experts each (the paper's trace)."""
+
+TRACE_COUNTS: Mapping[tuple[int, int, int], tuple[int, ...]] = {
+    (64, 2, 8): MIXTRAL_B64,
+    (1024, 2, 8): tuple(map(int, (
+        "236 219 279 215 164 414 301 220").split())),
+    (64, 8, 128): tuple(map(int, (
+        "5 0 1 0 0 3 3 0 0 15 0 0 7 0 9 4 0 1 0 0 0 0 1 0 1 7 18 1 0 0 0 0 10 0 2 0 3 0 14 0 0 1 20 13 2 0 7 0 0 "
+        "0 0 3 7 23 1 0 4 0 6 1 0 5 5 24 0 0 0 0 17 4 0 1 0 0 32 6 13 0 2 4 0 0 0 0 0 2 0 29 0 0 0 0 0 0 0 0 1 20 "
+        "0 3 18 0 6 10 42 0 0 7 0 0 0 0 0 0 6 6 24 0 13 0 4 0 0 7 4 1 0 3").split())),
+    (1024, 8, 128): tuple(map(int, (
+        "0 1 0 0 11 0 5 326 88 201 0 304 34 25 50 335 45 363 617 0 203 0 1 1 42 2 12 4 1 76 101 0 0 41 0 2 2 32 0 "
+        "30 74 1 3 204 22 697 0 1 0 0 37 42 9 4 0 175 0 66 9 0 40 0 1 0 0 100 1 0 0 0 1 0 17 406 0 201 6 116 275 "
+        "94 73 1 1 814 107 0 0 0 0 6 1 5 0 1 20 0 0 0 7 0 4 4 403 29 0 4 0 0 60 10 22 5 0 0 30 228 0 231 0 95 0 "
+        "77 0 188 147 0 0 62").split())),
+}
+"""Tokens of each expert in the paper's traces, by (tokens, experts a token, experts): Mixtral-8x7B, Qwen3-30B-A3B."""
 
 
 def load_experts(path: str | Path, batch: int, top_k: int, experts: int) -> np.ndarray:

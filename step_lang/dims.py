@@ -95,6 +95,8 @@ def is_ragged(dim: Dim) -> bool:
 def dims_equal(a: Dim, b: Dim) -> bool:
     if isinstance(a, int) and isinstance(b, int):
         return a == b
+    if isinstance(a, (int, sympy.Symbol)) and isinstance(b, (int, sympy.Symbol)):
+        return a == b  # as most are; to simplify a difference takes milliseconds
     return a == b or sympy.simplify(sympy.sympify(a) - sympy.sympify(b)) == 0
 
 
@@ -119,7 +121,9 @@ def ceil_div(dim: Dim, divisor: int, fresh: Callable[[], Ragged]) -> Dim:
     """``ceil(dim / divisor)``; ragged absorbs."""
     if isinstance(dim, int):
         return -(-dim // divisor)
-    return dim if divisor == 1 else _absorb(sympy.ceiling(dim / sympy.Integer(divisor)), fresh)
+    if divisor == 1:
+        return dim
+    return fresh() if is_ragged(dim) else as_dim(sympy.ceiling(dim / sympy.Integer(divisor)))
 
 
 def count_symbol(prefix: Sequence[Dim]) -> Ragged:

@@ -126,6 +126,42 @@ def test_trace(schedule):
     check(program, tensors, lengths, interpret(program, tensors, streams, NUMERICS))
 
 
+@pytest.mark.parametrize("block, expected", [(4, [[0, 1, 2, 3], [4, 5]]), (3, [[0, 1, 2], [3, 4, 5]]),
+                                             (6, [[0, 1, 2, 3, 4, 5]]), (5, [[0, 1, 2, 3, 4], [5]])])
+def test_blocks(block, expected):
+    """Coarse blocks of a given size; a region without a block is left out."""
+    program, tensors, streams = made({**SMALL, "regions": 3, "schedule": "coarse", "block": block}, LENGTHS)
+    result = interpret(program, tensors, streams, NUMERICS)
+    check(program, tensors, LENGTHS, result)
+    numbers = [name for name in result.streams if name.startswith("number")]
+    assert [result.streams[name].to_nested() for name in numbers] == expected
+
+
+@pytest.mark.parametrize("name", ["fig14", "fig15"])
+def test_full_size(name):
+    """The paper's sizes; blocks of 16 of 16 requests leave one region with all of them."""
+    for parameters in attention.SWEEPS[name]:
+        program = attention.build(**parameters)
+        program.check()
+        assert program.tensors["k_cache"].shape == (parameters["batch"] * 6464, 64)
+        assert program.tensors["q"].shape == (parameters["batch"] * 8, 64)
+        assert {op.compute_bw for op in program.operators if op.kind in ("map", "accum")} == {2048}
+        regions = 1 if (name, parameters["schedule"]) == ("fig15", "coarse") else 4
+        assert sum(op.name.startswith("qk_cast") for op in program.operators) == regions
+
+
+def test_head_of_a_model():
+    program = attention.build(model="mixtral-8x7b", capacity=64)
+    assert program.tensors["q"].shape == (16 * 4, 128)
+    assert attention.build(model="mixtral-8x7b", queries=2, capacity=64).tensors["q"].shape == (16 * 2, 128)
+
+
+def test_lengths_of_a_directory(tmp_path):
+    np.save(tmp_path / "b.npy", np.arange(4))
+    np.save(tmp_path / "a.npy", np.arange(4) * 10)
+    assert attention.load_lengths(tmp_path, 3) == [0, 10, 20]
+
+
 # Mistakes
 
 
@@ -134,6 +170,9 @@ def test_trace(schedule):
     ({"regions": 17}, r"regions: 17 vs 1\.\.16, the requests"),
     ({"kv_tile": 24}, "capacity: 512 vs a multiple of kv_tile 24"),
     ({"ahead": 0}, "ahead: 0 vs at least 1 request for each region"),
+    ({"schedule": "coarse", "block": 3}, "block: 3 of 16 requests vs 4 regions, one block each"),
+    ({"schedule": "not one"}, "schedule: 'not one' vs one of"),
+    ({"model": "gpt"}, "model: 'gpt' vs mixtral-8x7b, "),
 ])
 def test_wrong_parameters(parameters, text):
     with pytest.raises(BadParameter, match=text):

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from examples import swiglu
 from examples.models import load_models, model, models
 from step_lang import BadParameter
 
@@ -73,6 +74,13 @@ def test_wrong_files(tmp_path, change, message):
     path = written(tmp_path, TEXT.replace(*change))
     with pytest.raises(BadParameter, match=message):
         load_models(path)
+
+
+def test_swiglu_of_a_model():
+    program = swiglu.build(model="llama-3-8b", batch=32, tile_b=16, compute_bw=4096)
+    assert program.tensors["w_up"].shape == (4096, 14336)
+    assert program.operator("load_x").output.shape == (2, 224) and program.operator("gate_silu").compute_bw == 4096
+    assert swiglu.build().tensors["w_up"].shape == (256, 512)
 
 
 def test_wrong_names(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from examples import moe, simplified_moe
-from examples.routing import MIXTRAL_B64, choose_experts, expert_counts, load_experts, spread_counts
+from examples.routing import MIXTRAL_B64, TRACE_COUNTS, choose_experts, expert_counts, load_experts, spread_counts
 from step_lang import BadParameter, Numerics, interpret, metrics
 from step_lang import numerics as num
 from step_lang.tests.traces import trace_path
@@ -170,6 +170,86 @@ def test_merged_tiles_need_room_for_the_largest():
     assert row.onchip_bytes == 16 * tile_f * 2 + tile_f * hidden * 2 + int(counts.max()) * hidden * 4
 
 
+# Experts that every token has, and sizes of models
+
+
+@pytest.mark.parametrize("tiling", [{"tiling": "static", "tile_rows": 5}, {"tiling": "static", "tile_rows": 4}, {}],
+                         ids=str)
+@pytest.mark.parametrize("regions", [8, 2])
+def test_shared_experts(tiling, regions):
+    """Two of them are one of twice the F; without them the layer is the one it was."""
+    parameters = {**SMALL, **tiling, "regions": regions}
+    plain, tensors, streams = made(parameters)
+    y = interpret(plain, tensors, streams, NUMERICS).tensors["y"]
+    program, tensors, streams = made({**parameters, "shared_experts": 2})
+    result = interpret(program, tensors, streams, NUMERICS)
+    gate, up, down = moe.expert_weights(program, tensors, None)
+    assert gate.shape == up.shape == (8, 32) and down.shape == (32, 8)
+    shared = np.concatenate([swiglu(row[None], gate, up, down, 8) for row in tensors["x"]])
+    assert result.tensors["y"].tobytes() == num.add(y, shared).tobytes()
+    reference = moe.reference(program, tensors, streams)
+    assert np.abs(result.tensors["y"].astype(np.float64) - reference).max() < 0.02 * np.abs(reference).max()
+    assert exact_traffic(program, result)
+
+
+def swiglu(row, gate, up, down, tile_f):
+    """One token through one expert, by the definitions of the numbers."""
+    h = num.mul(num.unary("silu", bf16(matmul(row, gate))), bf16(matmul(row, up)))
+    out = np.zeros((1, 1, row.shape[1]), dtype=np.float32)
+    for f in range(0, h.shape[1], tile_f):
+        out = NUMERICS.matmul(h[None, :, f:f + tile_f], down[None, f:f + tile_f], out)
+    return bf16(out[0])
+
+
+def test_dense_layer():
+    """One expert that every token has."""
+    program, tensors, streams = made({"batch": 5, "experts": 1, "top_k": 1, "hidden": 8, "intermediate": 8,
+                                      "tile_f": 4})
+    result = interpret(program, tensors, streams, NUMERICS)
+    assert result.tensors["y"].tobytes() == layer(program, tensors, streams, [[0]] * 5, 4).tobytes()
+
+
+@pytest.mark.parametrize("parameters", [p for name in ("fig9", "fig10", "fig12", "fig13") for p in moe.SWEEPS[name]
+                                        if p.get("tile_rows", 32) == 32 and p.get("regions", 8) == 8], ids=str)
+def test_full_size(parameters):
+    """Whole layers, as logical programs: sizes of the model, FLOPs/cycle of every operator, tokens of its traces."""
+    program = moe.build(**parameters)
+    program.check()
+    experts, top_k, hidden, intermediate = (8, 2, 4096, 14336) if "mixtral" in parameters["model"] else (
+        128, 8, 2048, 768)
+    tile_f, regions = parameters.get("tile_f", 64), parameters.get("regions", experts)
+    assert program.tensors["gate0"].shape == (experts // regions * intermediate // tile_f * hidden, tile_f)
+    assert f"down{regions}" not in program.tensors and f"down{regions - 1}" in program.tensors
+    computing = {op.compute_bw for op in program.operators
+                 if op.kind in ("map", "accum") and not op.name.startswith("expert")}
+    assert computing == {parameters["compute_bw"]}
+    batch = parameters.get("batch", 64)
+    counts = token_counts(moe.streams(program), experts)
+    assert tuple(counts.tolist()) == TRACE_COUNTS[batch, top_k, experts]
+
+
+def test_counts_of_the_traces():
+    """Each token has different experts, so no expert more tokens than there are."""
+    for (batch, top_k, experts), counts in TRACE_COUNTS.items():
+        assert len(counts) == experts and sum(counts) == batch * top_k and max(counts) <= batch
+
+
+@pytest.mark.parametrize("name", ["mixtral_b64", "mixtral_b1024", "qwen_b64", "qwen_b1024"])
+def test_counts_are_those_of_the_traces(name):
+    path = trace_path(f"expert_routing/{name}")
+    batch, (experts, top_k) = int(name.partition("_b")[2]), (8, 2) if name.startswith("mixtral") else (128, 8)
+    chosen = load_experts(path, batch, top_k, experts)
+    assert tuple(expert_counts(chosen, experts).tolist()) == TRACE_COUNTS[batch, top_k, experts]
+
+
+def test_model_sizes_and_given_ones():
+    program = moe.build(model="deepseek-v2-lite", batch=4, experts=16, top_k=3)
+    assert program.operator("choice").output.shape == (4, 3) and "down16" not in program.tensors
+    assert program.tensors["down_shared"].shape == (2 * 1408, 2048)
+    program = moe.build(model="llama-3-8b", batch=4)
+    assert program.tensors["down0"].shape == (14336, 4096) and "down1" not in program.tensors
+
+
 # Simplified MoE
 
 
@@ -251,6 +331,9 @@ def test_qwen_trace():
     ({"regions": 3}, "regions: 3 vs a divisor of the 8 experts"),
     ({"regions": 16}, "regions: 16 vs a divisor of the 8 experts"),
     ({"tile_f": 48}, "tile_f: 48 vs a divisor of intermediate 128"),
+    ({"model": "deepseek-v3"}, "experts: 256 vs at most 128, the bits of a selector; fix: give the experts of one"),
+    ({"model": "mixtral"}, "model: 'mixtral' vs mixtral-8x7b, "),
+    ({"top_k": 9}, r"top_k, shared_experts: 9, 0 vs 1\.\.8, at least 0"),
 ])
 def test_wrong_parameters(parameters, text):
     with pytest.raises(BadParameter, match=text):

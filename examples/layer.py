@@ -21,11 +21,22 @@ from examples.models import sizes as sizes_of
 from step_lang import Program, Selector, Stream, Tensor, bf16, fn, ops, scalar, u32
 from step_lang.errors import BadParameter
 
-__all__ = ["SMALL", "build", "inputs", "layers", "reference", "streams"]
+__all__ = ["SMALL", "SWEEPS", "build", "inputs", "layers", "reference", "streams"]
 
 SMALL = {"hidden": 16, "experts": 4, "top_k": 2, "intermediate": 16, "shared_experts": 0, "heads": 4, "kv_heads": 2,
          "head_dim": 8}
 """Sizes where no model and nothing else is given."""
+
+_PAPER = {"batch": 64, "capacity": 6464, "kv_tile": 32, "attention_regions": 4, "tile_f": 64, "compute_bw": 4096,
+          "attention_bw": 2048, "projection": False}
+
+SWEEPS: dict[str, list[dict[str, Any]]] = {
+    "fig17": [{"model": name, **_PAPER, **way} for name in ("mixtral-8x7b", "qwen3-30b-a3b") for way in (
+        *({"schedule": "interleaved", "tiling": "static", "tile_rows": rows} for rows in (8, 16, 32, 64)),
+        {"schedule": "dynamic", "tiling": "dynamic"})],
+}
+"""Parameter sets by name: the paper's figure 17, whole layers with static tiles of several sizes, of which the one that
+takes the memory of the dynamic layer is to be compared with it."""
 
 QUERIES, KEYS, VALUES = {0}, {1}, {2}
 """Selectors of ``kind``: which of them a tile is."""

@@ -145,7 +145,9 @@ def test_full_size(name):
         program.check()
         assert program.tensors["k_cache"].shape == (parameters["batch"] * 6464, 64)
         assert program.tensors["q"].shape == (parameters["batch"] * 8, 64)
-        assert {op.compute_bw for op in program.operators if op.kind in ("map", "accum")} == {2048}
+        # All but what adds up addresses.
+        assert {op.compute_bw for op in program.operators
+                if op.kind in ("map", "accum") and not op.name.startswith("end")} == {2048}
         regions = 1 if (name, parameters["schedule"]) == ("fig15", "coarse") else 4
         assert sum(op.name.startswith("qk_cast") for op in program.operators) == regions
 

@@ -94,6 +94,15 @@ def test_a_layer_of_a_model():
     assert streams["length"][:8] == [streams["length"][0]] * 4 + [streams["length"][4]] * 4
 
 
+@pytest.mark.parametrize("parameters", [layer.SWEEPS["fig17"][i] for i in (0, 4, 9)], ids=str)
+def test_full_size(parameters):
+    program = layer.build(**parameters)
+    program.check()
+    found = model(parameters["model"])
+    assert program.tensors["k_new"].shape == (64 * found.kv_heads, 128)
+    assert f"down{found.experts - 1}" in program.tensors and "h" not in program.tensors
+
+
 OWN = """[own]
 source = "a test"
 layers = 5

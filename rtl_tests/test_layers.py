@@ -20,6 +20,7 @@ HW = HardwareConfig(tile=T, link_depth=32)
 
 MOE: dict[str, Any] = {"top_k": 2, "hidden": 4, "intermediate": 4, "tile_f": 2}
 ATTENTION: dict[str, Any] = {"batch": 4, "regions": 2, "queries": 2, "dim": 4, "kv_tile": 4, "capacity": 12}
+STATIC = pytest.param({"tiling": "static", "tile_rows": 2}, marks=pytest.mark.deep)
 SIMPLIFIED: dict[str, Any] = {"link_depths": {"route__to__from_experts": 10}}
 """What `step_hw size-fifos` finds for full throughput."""
 
@@ -45,8 +46,7 @@ def agree(design: Design, module: ModuleType, simulator: str) -> RtlRun:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("tiling", [{"tiling": "dynamic"}, {"tiling": "static", "tile_rows": 2}],
-                         ids=["dynamic", "static"])
+@pytest.mark.parametrize("tiling", [{"tiling": "dynamic"}, STATIC], ids=["dynamic", "static"])
 def test_experts_without_tokens(simulator, tiling):
     """Sixteen experts, six of them without a token, take turns in one region."""
     program = moe.build(batch=5, experts=16, regions=1, **tiling, **MOE)
@@ -66,8 +66,7 @@ def test_experts_without_tokens_in_regions(regions):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("tiling", [{"tiling": "dynamic"}, {"tiling": "static", "tile_rows": 4}],
-                         ids=["dynamic", "static"])
+@pytest.mark.parametrize("tiling", [{"tiling": "dynamic"}, STATIC], ids=["dynamic", "static"])
 def test_one_token(simulator, tiling):
     """A batch of one: two of four experts have a row, the others none."""
     program = moe.build(batch=1, experts=4, regions=2, **tiling, **MOE)
@@ -75,7 +74,7 @@ def test_one_token(simulator, tiling):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("schedule", ["interleaved", "dynamic"])
+@pytest.mark.parametrize("schedule", [pytest.param("interleaved", marks=pytest.mark.deep), "dynamic"])
 def test_requests_of_length_0(simulator, schedule):
     """Of a request without tokens in its cache nothing is read but the tile that the new one goes to."""
     program = attention.build(**ATTENTION, schedule=schedule)

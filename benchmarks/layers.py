@@ -38,9 +38,9 @@ LENGTHS = {"low": "conv_stdev0174_1845_1860", "high": "conv_stdev1226_0075_0090"
 """Traces of KV-cache lengths by how much they vary (deviation 174, 1,226 and 1,455 tokens)."""
 
 ATTENTION: dict[str, Any] = {"k_per_cycle": 1, "memory": {"channels": 4, "burst_bytes": 128, "interval": 1}}
-"""Attention's hardware: lengths are the trace's over 16, and so are the FLOPs a cycle of an operator that multiplies, 128
-for the paper's 2,048 (at T = 8 cells one product deep), so that a request takes as long as in the paper; and a memory
-that feeds four regions at once (512 bytes a cycle)."""
+"""Attention's hardware: lengths are the trace's over 16, and so are the FLOPs a cycle of an operator that multiplies:
+128 for the paper's 2,048 (at T = 8 cells one product deep), so that a request takes as long as in the paper; and a
+memory that feeds four regions at once (512 bytes a cycle)."""
 
 COLUMNS = {"program": "program", "cycles": "cycles", "model_cycles": "model", "error": "error",
            "bit_exact": "bit-exact", "offchip_bytes": "off-chip bytes", "traffic_exact": "= expression",

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from .errors import StreamProtocolError, TensorError
-from .types import BufferRef, Selector, Tile, Tuple, Type, int32, scalar
+from .types import BufferRef, DType, Selector, Tile, Tuple, Type, int32, scalar
 
 __all__ = [
     "Buffer",
@@ -149,26 +149,49 @@ def data_from_values(values: Iterable[Any], type_: Type) -> Data:
     if isinstance(type_, Selector):
         bits = np.zeros((len(values), type_.n), dtype=bool)
         for row, value in zip(bits, values):
-            if isinstance(value, (set, frozenset)):
-                if any(not 0 <= bit < type_.n for bit in value):
-                    raise TensorError(f"selector {sorted(value)} vs bits 0..{type_.n - 1}")
-                row[sorted(value)] = True
-            else:
-                if len(value) != type_.n:
-                    raise TensorError(f"selector of {len(value)} bits vs {type_.n}")
-                row[:] = value
+            row[:] = _selector_bits(value, type_)
         return bits
     return data_pack([_tile_value(value, type_) for value in values])
+
+
+def _selector_bits(value: Any, type_: Selector) -> np.ndarray:
+    """The bits ``[n]`` of a set of bit numbers, or of a vector of 0 and 1."""
+    if isinstance(value, (set, frozenset)):
+        if any(not isinstance(bit, (int, np.integer)) or not 0 <= bit < type_.n for bit in value):
+            raise TensorError(f"selector {value} vs bits 0..{type_.n - 1}")
+        return np.isin(np.arange(type_.n), list(value))
+    if not isinstance(value, (list, tuple, np.ndarray)):
+        raise TensorError(f"selector {value!r} vs a set of bits 0..{type_.n - 1}",
+                          fix=f"give {{{value}}} for one bit" if isinstance(value, (int, np.integer)) else None)
+    bits = np.asarray(value)
+    if bits.shape != (type_.n,):
+        raise TensorError(f"selector of shape {list(bits.shape)} vs {type_.n} bits")
+    if bits.dtype.kind not in "iufb" or not np.isin(bits, (0, 1)).all():
+        raise TensorError(f"selector {value} vs {type_.n} bits of 0 or 1",
+                          fix="give a set of the bits that are 1")
+    return bits.astype(bool)
+
+
+def _range(dtype: DType) -> str:
+    if dtype.name == "bool":
+        return "0..1, the range of bool"
+    limits = np.iinfo(dtype.numpy)
+    return f"integers {limits.min}..{limits.max}, the range of {dtype}"
 
 
 def _tile_value(value: Any, type_: Tile) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype != type_.dtype.numpy:
+        if array.dtype.kind not in "iufb":
+            raise TensorError(f"value {value!r} vs a number of {type_.dtype}", fix="give numbers")
         with np.errstate(invalid="ignore", over="ignore"):  # what does not survive the cast is told below
             cast = array.astype(type_.dtype.numpy)
-        if not isinstance(value, (int, float, bool, list)) or (
-                not type_.dtype.is_float and not np.array_equal(cast.astype(array.dtype), array)):
-            raise TensorError(f"value of dtype {array.dtype} vs {type_.dtype}")
+        if not type_.dtype.is_float and not np.array_equal(cast.astype(array.dtype), array):
+            wrong = array[cast.astype(array.dtype) != array].reshape(-1)[0]
+            raise TensorError(f"value {wrong!s} vs {_range(type_.dtype)}", fix="give what the element type can hold")
+        if isinstance(value, np.ndarray):
+            raise TensorError(f"value of dtype {array.dtype} vs {type_.dtype}",
+                              fix=f"convert it with .astype(step_lang.{type_.dtype}.numpy)")
         array = cast
     array = np.broadcast_to(array, (1, 1)) if array.ndim == 0 else array
     expected = (type_.rows, type_.cols)
@@ -288,14 +311,14 @@ class TokenStream:
         values: list[Any] = []
 
         def walk(node: Any, level: int) -> None:
-            if not isinstance(node, (list, tuple, np.ndarray)):
+            if not isinstance(node, (list, tuple, np.ndarray)) or (isinstance(node, np.ndarray) and not node.ndim):
                 raise TensorError(f"{node!r} vs a list nested {rank + 1} deep")
             for child in node:
                 if level == 0:
                     values.append(child)
                     stop.append(0)
                     empty.append(False)
-                elif len(child):
+                elif not isinstance(child, (list, tuple, np.ndarray)) or len(child):
                     walk(child, level - 1)
                     stop[-1] = level
                 else:

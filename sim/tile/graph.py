@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from step_lang.errors import StepError, TensorError, UnknownFunction
+from step_lang.errors import TensorError, UnknownFunction
 from step_lang.operator import Operator
 from step_lang.program import Program, Tensor
 from step_lang.stream import Stream
-from step_lang.tokens import TokenStream
 from step_lang.types import BufferRef, Selector, Tile, Tuple
 
 from ..selectors import pack_selectors
@@ -143,15 +142,7 @@ class _Builder:
         if op.name not in self.host:
             raise TensorError(f"values of input stream: missing vs shape {list(op.shape)} of {op.type}", operator=op,
                               fix="pass them in streams, by the stream's name")
-        given = self.host[op.name]
-        if not isinstance(given, TokenStream):
-            try:
-                given = TokenStream.from_nested(given, op.output.rank, op.type)
-            except StepError as error:
-                raise error.at(op) from None
-            except (TypeError, ValueError) as error:
-                raise TensorError(f"values of input stream: {error} vs lists nested {op.output.rank + 1} deep of "
-                                  f"{op.type}", operator=op) from None
+        given = op.tokens(self.host[op.name])
         tokens = np.zeros((len(given) + 1, 2), dtype=np.int64)
         tokens[:-1, 0] = given.stop.astype(np.int64) | np.where(given.empty, EMPTY, 0)
         tokens[:-1, 1][~given.empty] = self._values(op.type, given.data)

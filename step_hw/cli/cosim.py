@@ -11,7 +11,6 @@ import numpy as np
 
 from step_hw.design import Design
 from step_hw.run_record import RunRecord
-from step_lang import TokenStream
 from step_lang.errors import RtlError
 
 from .measure import Measurement, expect, measure
@@ -133,11 +132,7 @@ def run(
 
 def _record(file: ProgramFile, design: Design, tensors: dict[str, np.ndarray], found: Measurement) -> RunRecord:
     """What ``step-hw replay`` needs."""
-    streams = {}
-    for name, value in design.inputs.items():
-        stream = next(s for s in design.program.streams if s.name == name)
-        streams[name] = value if isinstance(value, TokenStream) else TokenStream.from_nested(
-            value, stream.rank, stream.type)
+    streams = {name: design.program.operator(name).tokens(value) for name, value in design.inputs.items()}
     return RunRecord(file.path.name, file.path.read_text(), file.function, file.parameters, design.hw, tensors,
                      streams, found.rtl.arbitration, found.rtl.tensors, found.as_json() | {"cycles": found.rtl.cycles})
 

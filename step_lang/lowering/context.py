@@ -80,10 +80,7 @@ class LoweredProgram:
         found = {}
         for name, value in inputs.items():
             placed = self._placed(name)[0]
-            stream = next(s for s in self.logical.streams if s.name == name)
-            if not isinstance(value, TokenStream):
-                value = TokenStream.from_nested(value, stream.rank, stream.type)
-            found[placed.stream.name] = lower_tokens(value, placed.layout)
+            found[placed.stream.name] = lower_tokens(self.logical.operator(name).tokens(value), placed.layout)
         return found
 
     def _placed(self, name: str) -> list[Placed]:

@@ -209,13 +209,21 @@ class FoldOperator(CallOperator):
             if rest[groups.slot[element]]:
                 members[int(groups.slot[element])].append(element)
         for slot in np.flatnonzero(np.bincount(groups.slot, minlength=groups.count) == 0).tolist():
-            states[slot] = np.asarray(self.fn.initial(self.init, *(stream.type for stream in self.inputs)))
+            states[slot] = self._empty_state()
         for slot, chosen in members.items():
             if self.fn.grows:
                 states[slot] = self.fn.fold_all(ctx.numerics, [datas[0][i][None] for i in chosen])[0]
             else:
                 states[slot] = self._fold_mixed(ctx, datas, chosen, every)
         return data_pack(states), data_pack(every)
+
+    def _empty_state(self) -> np.ndarray:
+        """What a group without elements leaves: as many initial tiles as the static type of a state that grows holds."""
+        state = np.asarray(self.fn.initial(self.init, *(stream.type for stream in self.inputs)))
+        type_ = self.output.type
+        if self.fn.grows and isinstance(type_, Tile) and type_.is_static:
+            state = np.tile(state, (int(type_.rows) // state.shape[0], int(type_.cols) // state.shape[1]))
+        return state
 
     def _fold_alike(self, ctx: Any, datas: Sequence[Data], groups: Groups, states: list[np.ndarray],
                     every: list[np.ndarray], rest: np.ndarray) -> None:

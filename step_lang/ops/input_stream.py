@@ -37,17 +37,21 @@ class InputStream(Operator):
         if self.name not in ctx.inputs:
             raise TensorError(f"values of input stream: missing vs shape {list(self.shape)} of {self.type}",
                               operator=self, fix="pass them in inputs, by the stream's name")
-        given = ctx.inputs[self.name]
-        if not isinstance(given, TokenStream):
-            try:
-                given = TokenStream.from_nested(given, self.outputs[0].rank, self.type)
-            except StepError as error:
-                raise error.at(self) from None
-            except (TypeError, ValueError) as error:
-                raise TensorError(f"values of input stream: {error} vs lists nested {self.outputs[0].rank + 1} deep of "
-                                  f"{self.type}", operator=self) from None
+        given = self.tokens(ctx.inputs[self.name])
         ctx.offchip_read_bytes += data_nbytes(given.data)
         return [given]
+
+    def tokens(self, given: Any) -> TokenStream:
+        """The tokens of values that the host gives: tokens, or nested lists. Raises `TensorError`."""
+        if isinstance(given, TokenStream):
+            return given
+        try:
+            return TokenStream.from_nested(given, self.output.rank, self.type)
+        except StepError as error:
+            raise error.at(self) from None
+        except (TypeError, ValueError) as error:
+            raise TensorError(f"values of input stream: {error} vs lists nested {self.output.rank + 1} deep of "
+                              f"{self.type}", operator=self) from None
 
     def offchip_read(self) -> Any:
         return self.output.nbytes

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from step_lang import ops
-from step_lang.dims import is_static
-from step_lang.errors import ShapeMismatch, TileDoesNotDivide, TypeMismatch
+from step_lang.dims import format_shape, is_static
+from step_lang.errors import BadParameter, ShapeMismatch, TileDoesNotDivide, TypeMismatch
 from step_lang.stream import Stream
 
-from ..context import Lowering
+from ..context import Lowering, may_be_bare
 from ..layout import Order, RowTiled, Tiled
 from ..orders import Preferences
 
@@ -35,7 +35,9 @@ def lower_accum(ctx: Lowering, op) -> None:
     if isinstance(placed.layout, RowTiled):
         raise TypeMismatch(f"{op.fn.name} of {stream.type} vs tiles of static size", operator=op,
                            fix="split them into rows first")
-    if op.fn.along == "rows" and stream.type.rows == 1:
+    packs = op.fn.along == "rows" and stream.type.rows == 1
+    _check_empty(op, packs, count)
+    if packs:
         _pack_rows(ctx, op, placed.stream, placed.layout, count)
         return
     if count is None:
@@ -51,7 +53,7 @@ def lower_accum(ctx: Lowering, op) -> None:
     if not isinstance(placed.layout, Tiled):
         line = placed.stream if op.rank == 1 else ctx.merged(placed.stream, 0, op.rank - 1, f"{op.name}_all")
         chunks, _ = ops.reshape(line, chunk=ctx.tile, name=ctx.name(f"{op.name}_chunks"))
-        packed = ops.accum(op.fn, chunks, rank=1, name=ctx.name(f"{op.name}_packed"))
+        packed = ops.accum(op.fn, chunks, rank=1, hollow=op.hollow, name=ctx.name(f"{op.name}_packed"))
         ctx.define(op.output, ctx.as_vector(packed, layout, ctx.own(op)), layout)
         return
     # T vectors that lie n tiles apart make a tile: read across the vectors.
@@ -60,7 +62,20 @@ def lower_accum(ctx: Lowering, op) -> None:
     if op.rank > 1:
         line = ctx.merged(line, 1, op.rank, f"{op.name}_all")
     across = ctx.replay(line, (count // ctx.tile, n, ctx.tile), (ctx.tile * n, 1, n), f"{op.name}_across")
-    ctx.define(op.output, ops.accum(op.fn, across, rank=1, name=ctx.own(op)), layout)
+    ctx.define(op.output, ops.accum(op.fn, across, rank=1, hollow=op.hollow, name=ctx.own(op)), layout)
+
+
+def _check_empty(op, packs: bool, count: int | None) -> None:
+    """Raise where an empty group would leave another thing than the program says: of a static number of tiles it stays
+    a bare stop, of packed rows it becomes one row of zeros."""
+    if packs and op.hollow:
+        raise BadParameter("hollow: True vs False where rows are packed", operator=op,
+                           fix="leave out hollow: a group without rows is a tile of one row of zeros")
+    if count is not None and not op.hollow and may_be_bare(op.inputs[0], op.rank):
+        outer = op.inputs[0].shape[:len(op.inputs[0].shape) - op.rank]
+        fix = "assume or flatten the outer dimensions" if packs else "give accum hollow=True, which leaves it out"
+        raise ShapeMismatch(f"{op.fn.name} of {count} tiles within dimensions {format_shape(outer)}, where one may be "
+                            "0, vs groups that have elements", operator=op, fix=fix)
 
 
 def _divides_not(ctx: Lowering, op, count: int) -> TileDoesNotDivide:

@@ -99,7 +99,7 @@ def lower_accum(ctx: Lowering, op) -> None:
         a = ctx.passes(a, 1, n, f"{a.name}_passes")
     b = ctx.repeated(b, i, f"{b.name}_rows")
     _finish(ctx, op, lambda name: ops.accum(
-        op.fn, a, b, rank=op.rank + 1, inner=2, init=op.init, compute_bw=op.compute_bw, name=name))
+        op.fn, a, b, rank=op.rank + 1, inner=2, init=op.init, hollow=op.hollow, compute_bw=op.compute_bw, name=name))
 
 
 def _lower_accum_rows(ctx: Lowering, op, a: Stream, b: Stream, k: int, n: int) -> None:
@@ -112,6 +112,6 @@ def _lower_accum_rows(ctx: Lowering, op, a: Stream, b: Stream, k: int, n: int) -
         columns.assume((*columns.shape[:-1], inner.row_tiles))
     left = ctx.repeated(columns, n, f"{a.name}_passes")
     right = ops.streamify(ctx.buffer(b, 1), ref=columns, name=ctx.name(f"{b.name}_passes"))
-    stream = ops.accum(op.fn, left, right, rank=op.rank + 1, inner=2, init=op.init, compute_bw=op.compute_bw,
-                       name=ctx.own(op))
+    stream = ops.accum(op.fn, left, right, rank=op.rank + 1, inner=2, init=op.init, hollow=op.hollow,
+                       compute_bw=op.compute_bw, name=ctx.own(op))
     ctx.define(op.output, ctx.aligned(stream, layout), layout)

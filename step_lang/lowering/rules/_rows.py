@@ -38,11 +38,11 @@ def lower_accum(ctx: Lowering, op) -> None:
         raise UnknownFunction(f"{op.fn.name} over elements of {op.inputs[0].type} in accum vs tiles of static rows",
                               operator=op, fix=f"map {op.fn.name} and accumulate its results")
     if not placed.layout.inner:
-        ctx.define(op.output, ops.accum(op.fn, placed.stream, rank=op.rank, init=op.init, compute_bw=op.compute_bw,
-                                        name=ctx.own(op)), ctx.layout(op.output))
+        ctx.define(op.output, ops.accum(op.fn, placed.stream, rank=op.rank, init=op.init, hollow=op.hollow,
+                                        compute_bw=op.compute_bw, name=ctx.own(op)), ctx.layout(op.output))
         return
-    line = ops.accum(op.fn, placed.stream, rank=op.rank + 1, inner=1, init=op.init, compute_bw=op.compute_bw,
-                     name=ctx.name(f"{op.name}_fold"))
+    line = ops.accum(op.fn, placed.stream, rank=op.rank + 1, inner=1, init=op.init, hollow=op.hollow,
+                     compute_bw=op.compute_bw, name=ctx.name(f"{op.name}_fold"))
     _finish(ctx, op, line)
 
 

@@ -48,6 +48,6 @@ def lower(ctx: Lowering, op) -> None:
         inputs = [ctx.input(op, i, order).stream for i in range(len(op.inputs))]
         if isinstance(layout, RowTiled):
             inputs = [ctx.aligned(stream, layout) for stream in inputs]
-        stream = ops.accum(op.fn, *inputs, rank=op.rank, init=op.init, inner=layout.inner, compute_bw=op.compute_bw,
-                           name=ctx.own(op))
+        stream = ops.accum(op.fn, *inputs, rank=op.rank, init=op.init, inner=layout.inner, hollow=op.hollow,
+                           compute_bw=op.compute_bw, name=ctx.own(op))
         ctx.define(op.output, stream, layout)

@@ -13,6 +13,7 @@ KIND = "bufferize"
 def lower(ctx: Lowering, op) -> None:
     order = ctx.order(op.output)
     placed = ctx.get(op.inputs[0], order)
-    stream = ops.bufferize(placed.stream, rank=op.rank + placed.layout.inner, name=ctx.own(op))
+    stream = ops.bufferize(placed.stream, rank=op.rank + placed.layout.inner, hollow=op.hollow,
+                           name=ctx.own(op))
     layout = ctx.layout(op.output, placed.layout.order if isinstance(placed.layout, Tiled) else order)
     ctx.define(op.output, stream, layout)

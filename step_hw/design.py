@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from step_lang import Numerics, Program, Result, TokenStream, interpret
-from step_lang.errors import BuildError
+from step_lang.errors import BuildError, HardwareTooSmall
 from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import LoweredProgram, lower
 from step_lang.mapping import build_unit_graph
@@ -35,6 +36,18 @@ class Design:
 
     def __post_init__(self) -> None:
         self.program.check()
+        self._check_memory()
+
+    def _check_memory(self) -> None:
+        """Raise for tensors that cannot fit, before anything of their size is made. Their place, which is more, is
+        checked by the unit graph."""
+        total = 0
+        for tensor in self.program.tensors.values():
+            total += math.prod(tensor.shape) * tensor.dtype.bytes
+            if total > self.hw.memory.capacity_bytes:
+                raise HardwareTooSmall(f"off-chip memory for '{tensor.name}': {total} bytes vs "
+                                       f"{self.hw.memory.capacity_bytes}", operator=tensor,
+                                       fix="raise memory.capacity_bytes in the hardware configuration")
 
     @cached_property
     def lowered(self) -> LoweredProgram:

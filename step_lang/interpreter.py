@@ -22,10 +22,19 @@ from .stream import Stream
 from .tokens import Buffer, Data, TokenStream, data_length
 from .types import BufferRef, Selector, Tile, Tuple, Type
 
-__all__ = ["Context", "Result", "check_inputs", "check_tensors", "extents", "interpret", "measure_symbols"]
+__all__ = [
+    "Context",
+    "Result",
+    "check_host_shapes",
+    "check_inputs",
+    "check_tensors",
+    "extents",
+    "interpret",
+    "measure_symbols",
+]
 
 _OWN_DIMENSION = ("an empty vector became an element (as in a fold of the dimensions below): give the result of the "
-                  "fold a dimension of its own with assume")
+                  "fold a dimension of its own with assume, or leave empty groups out by accum(hollow=True)")
 
 MOST_ELEMENTS = 1 << 30
 """The longest stream that is interpreted: a byte of stop level an element is a GiB then."""
@@ -296,6 +305,26 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
     for operator in program.operators:
         operator.measure([values[stream.name] for stream in operator.inputs], bound)
     return dict(sorted(bound.items(), key=lambda item: item[0].name))
+
+
+def check_host_shapes(program: Program, values: Mapping[str, TokenStream]) -> None:
+    """Check that the dimensions of input streams that are not ragged are what ``values``, by name, say. Raises
+    `ShapeMismatch`."""
+    bound: dict[sympy.Symbol, int] = {}
+    for name, tokens in values.items():
+        stream = program.operator(name).output
+        if tokens.rank != stream.rank:
+            raise ShapeMismatch(f"values of rank {tokens.rank} vs {stream.rank}", operator=stream.producer)
+        for level, dim in enumerate(reversed(stream.shape)):
+            if is_ragged(dim) or not isinstance(dim, (int, sympy.Symbol)):
+                continue
+            sizes, certain = extents(tokens, level)
+            for size in dict.fromkeys(sizes[certain].tolist()):
+                if isinstance(dim, int):
+                    if size != dim:
+                        _fail(stream, level, dim, size)
+                elif bound.setdefault(dim, size) != size:
+                    _fail(stream, level, dim, size, bound[dim])
 
 
 def _count(tokens: TokenStream, level: int) -> int:

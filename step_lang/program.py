@@ -175,7 +175,7 @@ class Program:
 
     def check(self) -> None:
         """Raise what makes the whole program unusable: no operators, an unused or unconnected stream, a linear store
-        to a tensor that is also read (their order would be timing)."""
+        to a tensor that is also read, or stored to by another (their order would be timing)."""
         if not self.operators:
             raise ProgramError(f"program '{self.name}': no operators vs at least one", source=self.source)
         for operator in self.operators:

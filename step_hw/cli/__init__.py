@@ -68,6 +68,10 @@ def main(arguments: list[str] | None = None) -> None:
         place = f" '{error.filename}'" if error.filename else ""
         click.echo(f"error: {error.strerror or error}{place}", err=True)
         code = 2
+    except MemoryError as error:
+        what = str(error) or "what is needed"
+        click.echo(f"error: {what} vs the memory of this machine; fix: use smaller tensors or counts", err=True)
+        code = 2
     except Exception as error:
         from step_lang.errors import StepError
 

@@ -12,6 +12,7 @@ import numpy as np
 from step_hw.design import Design
 from step_hw.run_record import RunRecord
 from step_lang.errors import RtlError
+from step_lang.host_streams import host_tokens
 
 from .measure import Measurement, expect, measure
 from .options import (
@@ -132,7 +133,7 @@ def run(
 
 def _record(file: ProgramFile, design: Design, tensors: dict[str, np.ndarray], found: Measurement) -> RunRecord:
     """What ``step-hw replay`` needs."""
-    streams = {name: design.program.operator(name).tokens(value) for name, value in design.inputs.items()}
+    streams = host_tokens(design.program, design.inputs)
     return RunRecord(file.path.name, file.path.read_text(), file.function, file.parameters, design.hw, tensors,
                      streams, found.rtl.arbitration, found.rtl.tensors, found.as_json() | {"cycles": found.rtl.cycles})
 

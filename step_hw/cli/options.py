@@ -128,7 +128,13 @@ simulator_option = click.option(
     show_default=True,
     help="icarus is slow: for small programs.",
 )
-seed_option = click.option("--seed", default=0, show_default=True, help="Seed of the program's random inputs.")
+seed_option = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the program's random inputs.",
+)
 
 
 def configuration(path: Path | None, overrides: Sequence[str] = ()) -> HardwareConfig:
@@ -171,10 +177,12 @@ def load_tensors(file: ProgramFile, design: Design, seed: int, given: Sequence[s
     tensors = file.tensors(design.program, seed)
     for pair in given:
         name, equals, path = pair.partition("=")
-        if not equals or name not in design.program.tensors:
+        if not equals:
+            raise TensorError(f"--tensor {pair}: {pair!r} vs name=file.npy")
+        if name not in design.program.tensors:
             raise TensorError(
                 f"--tensor {pair}: {name!r} vs one of {', '.join(design.program.tensors)}",
-                fix="give --tensor name=file.npy",
+                fix="give the name of a tensor that the program reads",
             )
         try:
             array = np.load(path)

@@ -69,9 +69,11 @@ class ProgramFile:
         self = cls(path, function or "build", dict(parameters or {}))
         self.module = self._import()
         if not callable(getattr(self.module, self.function, None)):
+            found = vars(self.module).get(self.function)
             names = sorted(n for n, v in vars(self.module).items() if inspect.isfunction(v) and not n.startswith("_"))
             raise ProgramError(
-                f"function '{self.function}' in {path.name}: not found vs one of {', '.join(names) or 'none'}"
+                f"function '{self.function}' in {path.name}: {'not found' if found is None else repr(found)} vs "
+                f"one of {', '.join(names) or 'none'}"
             )
         return self
 

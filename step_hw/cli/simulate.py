@@ -8,6 +8,7 @@ import click
 from rich.console import Group
 from rich.table import Table
 
+from step_lang.errors import RtlError
 from step_lang.roofline import roofline
 
 from .options import (
@@ -55,8 +56,14 @@ def simulate(
         symbols = design.interpret(load_tensors(file, design, seed, ()), lowered=False).symbols
         costs = costs.substitute(symbols)
     note_warnings(design)
-    with step("stepping the model"):
-        result = predict(design.graph, design.hw, constants)
+    try:
+        with step("stepping the model"):
+            result = predict(design.graph, design.hw, constants)
+    except RtlError:
+        # Which value was wrong, and in which operator of the program, the interpreter can say.
+        if not design.arbitrates:
+            design.interpret(load_tensors(file, design, seed, ()), lowered=False)
+        raise
     bound = roofline(design.program, design.hw, symbols)
     write_json(
         json_path or (output / "prediction.json" if output else None),

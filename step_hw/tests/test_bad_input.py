@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import step_hw.cli as step_hw_cli
 from sim.calibration import Calibration
 from sim.memory import CALIBRATION
 from step_hw.tests.command import COPY, FORK_JOIN, T4, Outcome, environment, step_hw, write
@@ -248,6 +249,26 @@ ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4), ref=ref), y)
         ("input stream 'ref'|'ref'", "missing"),
         T4,
     ),
+    Case(
+        "a tensor that no machine should make",
+        """
+z = p.tensor("z", (1 << 20, 1 << 20), bf16)
+ops.linear_offchip_store(ops.linear_offchip_load(z, (4, 4), shape=(1,), stride=(1,)), y)
+""",
+        1,
+        ("off-chip memory for 'z'", "2199023256064 bytes vs 8388608", "memory.capacity_bytes"),
+        T4,
+        "cosim",
+    ),
+    Case(
+        "a negative seed",
+        """
+ops.linear_offchip_store(ops.linear_offchip_load(x, (4, 4)), y)
+""",
+        0,
+        ("'--seed': -1 is not in the range x>=0",),
+        (*T4, "--seed", "-1"),
+    ),
 ]
 
 
@@ -330,6 +351,36 @@ def test_tensor_file(array, said, copy, tmp_path):
         np.save(path, array)
     refused(step_hw("cosim", copy, *T4, "-o", tmp_path / "out", "--tensor", f"x={path}"), *said)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_value_that_stops_the_model_is_named(tmp_path):
+    """The model knows the unit and its error code; simulate asks the interpreter for the value."""
+    body = """
+        at = ops.input_stream("at", scalar(u32), (2,))
+        ops.linear_offchip_store(ops.random_offchip_load(at, x, (8, 16), name="get"), y)
+    return p
+
+
+def streams(program, seed):
+    return {"at": [0, 1]}
+"""
+    path = write(tmp_path, HEAD + body.replace("y)", 'p.tensor("z", (16, 16), bf16))'), "mistake.py")
+    message = refused(step_hw("simulate", path, *T4), "address 1 of element 1 vs tiles of tensor 'x' 0..0", "fix: ")
+    assert f"random_offchip_load 'get' (mistake.py:{HEAD.count(chr(10)) + 3})" in message
+
+
+def test_memory_that_the_machine_does_not_have(monkeypatch, capsys):
+    """Not by asking for it: a machine that promises more memory than it has would kill the test."""
+
+    def main(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 8.00 GiB for an array")
+
+    monkeypatch.setattr(step_hw_cli.cli, "main", main)
+    with pytest.raises(SystemExit) as stopped:
+        step_hw_cli.main(["simulate"])
+    assert stopped.value.code == 2
+    assert capsys.readouterr().err == ("error: Unable to allocate 8.00 GiB for an array vs the memory of this machine; "
+                                       "fix: use smaller tensors or counts\n")
 
 
 def test_tensor_of_no_such_name(copy, tmp_path):

@@ -9,7 +9,8 @@ from typing import Any
 from step_lang import fn, ops
 from step_lang.dims import is_static
 from step_lang.errors import ShapeMismatch, StepError, TileDoesNotDivide
-from step_lang.interpreter import check_inputs
+from step_lang.host_streams import host_tokens
+from step_lang.interpreter import check_host_shapes, check_inputs
 from step_lang.operator import Operator
 from step_lang.program import Program, Tensor
 from step_lang.stream import Stream
@@ -77,10 +78,12 @@ class LoweredProgram:
     def physical_inputs(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the physical program's input streams from those of the logical one's."""
         check_inputs(self.logical, inputs)
+        given = host_tokens(self.logical, inputs)
+        check_host_shapes(self.logical, given)
         found = {}
-        for name, value in inputs.items():
+        for name, tokens in given.items():
             placed = self._placed(name)[0]
-            found[placed.stream.name] = lower_tokens(self.logical.operator(name).tokens(value), placed.layout)
+            found[placed.stream.name] = lower_tokens(tokens, placed.layout)
         return found
 
     def _placed(self, name: str) -> list[Placed]:

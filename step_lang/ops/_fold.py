@@ -218,7 +218,7 @@ class FoldOperator(CallOperator):
         return data_pack(states), data_pack(every)
 
     def _empty_state(self) -> np.ndarray:
-        """What a group without elements leaves: as many initial tiles as the static type of a state that grows holds."""
+        """What a group without elements leaves: of a state that grows as many initial tiles as its static type has."""
         state = np.asarray(self.fn.initial(self.init, *(stream.type for stream in self.inputs)))
         type_ = self.output.type
         if self.fn.grows and isinstance(type_, Tile) and type_.is_static:

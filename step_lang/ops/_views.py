@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import BadParameter, ViewOutOfRange
 from ..operator import Operator, static_shape
 
-__all__ = ["check_view", "open_view", "row_major", "view_indices", "view_pass"]
+__all__ = ["check_view", "open_view", "row_major", "view_indices", "view_pass", "visits_once"]
 
 
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
@@ -48,6 +48,17 @@ def view_indices(shape: Sequence[int], stride: Sequence[int]) -> np.ndarray:
     for n, k in zip(shape, stride):
         index = (index[:, None] + np.arange(n, dtype=np.int64) * k).reshape(-1)
     return index
+
+
+def visits_once(shape: Sequence[int], stride: Sequence[int]) -> bool:
+    """Whether no index of the view occurs twice."""
+    reach = 0
+    for step, n in sorted((abs(k), n) for n, k in zip(shape, stride) if n > 1):
+        if step <= reach:   # dimensions overlap: only their indices tell
+            indices = view_indices(shape, stride)
+            return len(np.unique(indices)) == len(indices)
+        reach += step * (n - 1)
+    return True
 
 
 def open_view(operator: Operator, shape: Any, stride: Any) -> tuple[tuple[int | None, ...], tuple[int, ...]]:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..dims import Shape
-from ..errors import BadParameter, ShapeMismatch, TypeMismatch
+from ..errors import BadParameter, ProgramError, ShapeMismatch, TypeMismatch
 from ..operator import Operator
 from ..program import Tensor
 from ..stream import Stream
 from ..tokens import TokenStream, data_length, data_nbytes
 from ..types import Tile, Type
 from ._offchip import grid_tiles, tile_of
-from ._views import check_view, view_indices
+from ._views import check_view, view_indices, visits_once
 
 __all__ = ["LinearOffchipStore", "linear_offchip_store"]
 
@@ -50,15 +51,25 @@ class LinearOffchipStore(Operator):
             self.view_shape = self.grid
         self.view_shape, self.view_stride = check_view(
             self, self.view_shape, self.view_stride, size, f"tiles of tensor '{self.tensor.name}'")
-        indices = view_indices(self.view_shape, self.view_stride)
-        if len(np.unique(indices)) != len(indices):
+        if not visits_once(self.view_shape, self.view_stride):
+            indices = view_indices(self.view_shape, self.view_stride)
             raise BadParameter(f"view of shape {list(self.view_shape)}, stride {list(self.view_stride)}: "
                                f"{len(indices)} tiles vs {len(np.unique(indices))} positions", operator=self,
                                fix="write each position once")
         count = self.inputs[0].elements
-        if count.is_number and int(count) > len(indices):
+        if count.is_number and int(count) > math.prod(self.view_shape):
             raise self._too_many(int(count))
         return []
+
+    def check(self) -> None:
+        """Raise for a second linear store to the tensor: every view begins at position 0, and who is last there would
+        be timing."""
+        for other in self.program.operators:
+            if other is self:
+                return
+            if isinstance(other, LinearOffchipStore) and other.tensor is self.tensor:
+                raise ProgramError(f"tensor '{self.tensor.name}': written here vs by {other.kind} '{other.name}' "
+                                   f"({other.source})", operator=self, fix="store to a tensor of its own")
 
     def _too_many(self, count: int) -> ShapeMismatch:
         room = int(np.prod(self.view_shape))

@@ -1,5 +1,6 @@
 """Mistakes that concern a program as a whole, and how messages read."""
 
+import numpy as np
 import pytest
 
 from step_lang import (
@@ -7,22 +8,30 @@ from step_lang import (
     BadParameter,
     Program,
     ProgramError,
+    Selector,
+    ShapeMismatch,
     StepError,
     TensorError,
     TileDoesNotDivide,
+    TokenStream,
+    Tuple,
     TypeMismatch,
     UnconnectedStream,
     UnknownFunction,
     UnusedStream,
     ViewOutOfRange,
     bf16,
+    dynamic,
     errors,
     fn,
     int32,
     interpret,
     ops,
+    ragged,
     scalar,
+    u32,
 )
+from step_lang.lowering import lower
 
 
 def message(error, make):
@@ -174,6 +183,62 @@ def test_padding_that_the_element_type_does_not_have(dtype, pad, said):
         x = ops.input_stream("x", scalar(DTYPES[dtype]), (3,))
         text = message(BadParameter, lambda: ops.reshape(x, 2, pad=pad, name="chunks"))
     assert text.startswith("reshape 'chunks' (test_errors.py:") and "pad: " in text and said in text
+
+
+@pytest.mark.parametrize("type_, value, said", [
+    (scalar(u32), None, "value None vs a number of u32"), (scalar(u32), "7", "value '7' vs a number"),
+    (scalar(u32), 1 << 32, "value 4294967296 vs integers 0..4294967295, the range of u32"),
+    (scalar(u32), -1, "value -1 vs integers"), (scalar(u32), 1.5, "value 1.5 vs integers"),
+    (scalar(u32), float("nan"), "value nan vs integers"), (scalar(DTYPES["bool"]), 2, "value 2 vs 0..1"),
+    (scalar(u32), {1}, "value {1} vs a number"), (scalar(u32), [1, 2], "value of shape [2] vs Tile(1, 1, u32)"),
+    (Selector(3), 1, "selector 1 vs a set of bits 0..2; fix: give {1} for one bit"),
+    (Selector(3), None, "selector None vs a set"), (Selector(3), {3}, "selector {3} vs bits 0..2"),
+    (Selector(3), {-1}, "selector {-1} vs bits"), (Selector(3), {"a"}, "selector {'a'} vs bits"),
+    (Selector(3), [1, 0], "selector of shape [2] vs 3 bits"), (Selector(3), [0, 1, 2], "vs 3 bits of 0 or 1"),
+    (Selector(3), "abc", "selector 'abc' vs a set"), (Tuple((scalar(u32), Selector(2))), (1, 1), "selector 1 vs"),
+    (Tuple((scalar(u32), Selector(2))), 1, "value 1 vs a tuple of 2"),
+])
+def test_values_that_an_input_stream_cannot_have(type_, value, said):
+    """Through the interpreter and through lowering, which simulate uses without interpreting: the same message."""
+    with Program("p") as p:
+        x = ops.input_stream("x", type_, (1,))
+        ops.flatten(ops.repeat(x, 1), 0, 1).optional = True
+    for use in (lambda: interpret(p, {}, {"x": [value]}), lambda: lower(p, 2).physical_inputs({"x": [value]})):
+        text = message(TensorError, use)
+        assert text.startswith("input_stream 'x' (test_errors.py:") and said in text
+
+
+def test_numbers_of_numpy_are_values():
+    for made in (np.arange(3), np.arange(3.0), [np.int8(0), np.float32(1), 2]):
+        tokens = TokenStream.from_nested(made, 0, scalar(u32))
+        assert tokens.data.reshape(-1).tolist() == [0, 1, 2] and tokens.data.dtype == np.uint32
+    bits = TokenStream.from_nested([{np.int64(1)}, np.array([1, 0]), [True, True]], 0, Selector(2))
+    assert bits.data.tolist() == [[False, True], [True, False], [True, True]]
+
+
+@pytest.mark.parametrize("shape, values, said", [
+    ((3,), [1, 2], "D_0 is 2 at run time vs 3"), ((2, 2), [[1, 2], [3]], "D_0 is 1 at run time vs 2"),
+    ((2, ragged("r")), [[1], [2], [3]], "D_1 is 3 at run time vs 2"),
+    ((dynamic("n"), dynamic("m")), [[1], [2, 3]], "D_0 is 2 at run time vs m = 1"),
+])
+def test_lowering_checks_shapes_of_the_hosts_values(shape, values, said):
+    """The model took sizes from the shape, whatever values there were."""
+    with Program("p") as p:
+        x = ops.input_stream("x", scalar(u32), shape)
+        ops.repeat(x, 1).optional = True
+    text = message(ShapeMismatch, lambda: lower(p, 2).physical_inputs({"x": values}))
+    assert text.startswith("input_stream 'x' (test_errors.py:") and said in text
+
+
+def test_two_linear_stores_to_a_tensor():
+    """Which of them was last depended on timing: interpreter and RTL differed."""
+    with Program("p") as p:
+        x, y = ops.input_stream("x", scalar(u32), (2,)), p.tensor("y", (4, 1), u32)
+        ops.linear_offchip_store(x, y, name="first")
+        ops.linear_offchip_store(ops.repeat(x, 2), y, name="second")
+    text = message(ProgramError, p.check)
+    assert text.startswith("linear_offchip_store 'second' (test_errors.py:")
+    assert "tensor 'y': written here vs by linear_offchip_store 'first' (" in text and "fix: " in text
 
 
 def test_values_of_a_stream_that_is_no_input():

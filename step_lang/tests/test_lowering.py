@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from examples import matmul, softmax, swiglu
-from step_lang import Program, Selector, Tile, bf16, fn, fp32, int8, int32, ops, ragged, scalar, u32
+from step_lang import Program, Selector, Tile, bf16, fn, fp32, int8, int32, interpret, ops, ragged, scalar, u32
 from step_lang.errors import (
     BadParameter,
+    ShapeMismatch,
     TileDoesNotDivide,
     TypeMismatch,
     UnknownFunction,
@@ -246,6 +247,47 @@ def test_accum_rows(rank, function, rows, cols):
         x = ragged_input(rows, cols)
         unused(ops.accum(function, x, rank=rank))
     assert_lowered_equals(x.program, 2, inputs={"x": tiles(EMPTIES, rows, cols)})
+
+
+@pytest.mark.parametrize("function", [fn.add(), fn.matmul(), fn.row_sum(), fn.row_max(), fn.last(),
+                                      fn.concat_rows(), fn.concat_cols()])
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_accum_that_leaves_out_empty_groups(function, size):
+    """Lowering forgot ``hollow``: the states of groups without elements were stored."""
+    with Program("p") as p:
+        x = ragged_input(size, size)
+        state = ops.accum(function, *[ops.repeat(x, 2)] * (2 if function.name == "matmul" else 1), rank=1, hollow=True)
+        unused(state)
+    if function.name == "concat_rows" and size == 1:
+        with pytest.raises(BadParameter, match="hollow: True vs False where rows are packed; fix: "):
+            lower(p, 2)
+    else:
+        assert_lowered_equals(p, 2, inputs={"x": tiles(EMPTIES, size, size)})
+
+
+@pytest.mark.parametrize("function", [fn.concat_rows(), fn.concat_cols()])
+@pytest.mark.parametrize("rows, cols", [(4, 2), (1, 4), (4, 1)])
+def test_joined_tiles_of_a_static_number_within_a_dimension_that_may_be_empty(function, rows, cols):
+    """The interpreter made a tile of one element's size, lowering a bare stop: now the first is of the size its type
+    says, and the second is refused."""
+    with Program("p") as p:
+        x = ops.input_stream("x", Tile(rows, cols, bf16), (3, ragged("m")))
+        joined = ops.accum(function, ops.repeat(x, 2), rank=1, init=3, name="joined")
+        unused(joined.assume((3, ragged("joined"))))
+    found = interpret(p, {}, {"x": [[], [np.ones((rows, cols), bf16.numpy)], []]}, keep_streams=True)
+    data = found.stream(joined).data
+    assert {array.shape for array in data} == {(joined.type.rows, joined.type.cols)}
+    assert [float(array.astype(np.float32).mean()) for array in data] == [3, 1, 3]
+    with pytest.raises(ShapeMismatch, match=r"one may be 0, vs groups that have elements; fix: "):
+        lower(p, 2)
+
+
+def test_buffers_that_leave_out_empty_vectors():
+    with Program("p") as p:
+        x = ragged_input(4, 2)
+        kept = ops.bufferize(ops.repeat(x, 2), rank=1, hollow=True)
+        unused(ops.streamify(kept, repeat=2))
+    assert_lowered_equals(p, 2, inputs={"x": tiles(EMPTIES, 4, 2)})
 
 
 @pytest.mark.parametrize("rank", [1, 2])

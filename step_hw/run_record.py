@@ -27,6 +27,7 @@ class RunRecord:
 
     source, function, parameters : text of the program file, its builder, and what it was given
     file : name of the program file
+    beside : text of the modules that it imported from its folder, by path below it
     hardware : the configuration it ran on
     tensors, streams : off-chip inputs and values of input streams, by name
     arbitration : grants of each operator that arbitrates, by its name
@@ -44,6 +45,7 @@ class RunRecord:
     arbitration: dict[str, list[int]]
     outputs: dict[str, np.ndarray]
     numbers: dict[str, Any] = field(default_factory=dict)
+    beside: dict[str, str] = field(default_factory=dict)
 
     def save(self, directory: Path) -> Path:
         """Write ``run.json``, the program file, ``hw.toml`` and ``run.npz`` into ``directory``, which is made. Raises
@@ -57,14 +59,17 @@ class RunRecord:
             arrays |= {f"data{i}.{name}": _plain(np.asarray(part)) for i, part in enumerate(parts)}
         document = {
             "version": _VERSION, "program": self.file, "function": self.function, "parameters": self.parameters,
-            "sha256": hashlib.sha256(self.source.encode()).hexdigest(), "streams": sorted(self.streams),
+            "sha256": _digest(self.source), "beside": {path: _digest(text) for path, text in self.beside.items()},
+            "streams": sorted(self.streams),
             "arbitration": self.arbitration, "numbers": self.numbers,
         }
         try:
             directory.mkdir(parents=True, exist_ok=True)
             with (directory / "run.npz.part").open("wb") as file:
                 np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-            (directory / self.file).write_text(self.source)
+            for path, text in {**self.beside, self.file: self.source}.items():
+                (directory / path).parent.mkdir(parents=True, exist_ok=True)
+                (directory / path).write_text(text)
             (directory / "hw.toml").write_text(self.hardware.to_toml())
             (directory / "run.npz.part").replace(directory / "run.npz")
             # Last: a directory with run.json holds all of the run.
@@ -85,6 +90,7 @@ class RunRecord:
         try:
             document = json.loads((directory / "run.json").read_text())
             source = (directory / document["program"]).read_text()
+            beside = {path: (directory / path).read_text() for path in document.get("beside", ())}
             with np.load(directory / "run.npz") as file:
                 arrays = {name: file[name] for name in file.files}
         except (OSError, ValueError, KeyError) as error:
@@ -92,9 +98,11 @@ class RunRecord:
                              fix="give the directory 'run' that step-hw cosim wrote") from error
         if document["version"] != _VERSION:
             raise BuildError(f"run record {directory}: version {document['version']} vs {_VERSION}")
-        if hashlib.sha256(source.encode()).hexdigest() != document["sha256"]:
-            raise TensorError(f"run record {directory}: {document['program']} was changed since vs what ran",
-                              fix="restore it, or run step-hw cosim again")
+        expected = {document["program"]: document["sha256"], **document.get("beside", {})}
+        for path, text in {document["program"]: source, **beside}.items():
+            if _digest(text) != expected[path]:
+                raise TensorError(f"run record {directory}: {path} was changed since vs what ran",
+                                  fix="restore it, or run step-hw cosim again")
         program = program_of(directory / document["program"], document["function"], document["parameters"])
         types = {stream.name: stream for stream in program.streams}
         streams = {}
@@ -117,12 +125,16 @@ class RunRecord:
         hardware = HardwareConfig.load(directory / "hw.toml")
         arbitration = {name: list(grants) for name, grants in document["arbitration"].items()}
         return cls(document["program"], source, document["function"], document["parameters"], hardware,
-                   groups["tensor"], streams, arbitration, groups["output"], document["numbers"]), program
+                   groups["tensor"], streams, arbitration, groups["output"], document["numbers"], beside), program
 
     def differences(self, tensors: Mapping[str, np.ndarray]) -> list[str]:
         """Stored tensors that are not, bit for bit, what ``tensors`` say."""
         return [f"tensor '{name}': recorded vs repeated" for name, recorded in self.outputs.items()
                 if name not in tensors or recorded.tobytes() != tensors[name].tobytes()]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _plain(array: np.ndarray) -> np.ndarray:

@@ -135,7 +135,8 @@ def _record(file: ProgramFile, design: Design, tensors: dict[str, np.ndarray], f
     """What ``step-hw replay`` needs."""
     streams = host_tokens(design.program, design.inputs)
     return RunRecord(file.path.name, file.path.read_text(), file.function, file.parameters, design.hw, tensors,
-                     streams, found.rtl.arbitration, found.rtl.tensors, found.as_json() | {"cycles": found.rtl.cycles})
+                     streams, found.rtl.arbitration, found.rtl.tensors, found.as_json() | {"cycles": found.rtl.cycles},
+                     file.beside)
 
 
 def _table(design: Design, found: Measurement, simulator: str, where: str, more: list[tuple[str, str]]) -> Any:

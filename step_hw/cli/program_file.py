@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -50,12 +51,14 @@ class ProgramFile:
 
     path, function : the file and the builder's name (default ``build``)
     parameters : what ``--set`` gave
+    beside : text of the modules in the file's folder that were imported so far, by path below it
     """
 
     path: Path
     function: str
     parameters: dict[str, Any] = field(default_factory=dict)
     module: ModuleType | None = None
+    beside: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def open(cls, text: str, parameters: Mapping[str, Any] | None = None) -> ProgramFile:
@@ -83,11 +86,9 @@ class ProgramFile:
             raise ProgramError(f"program file: {self.path.name!r} vs a file ending in .py")
         module = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = module
-        beside = str(self.path.parent.resolve())
-        sys.path.append(beside)  # last: a file beside it that is called copy.py must not hide Python's own
-        writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # no __pycache__ in the user's folder
         try:
-            spec.loader.exec_module(module)
+            with self._folder():
+                spec.loader.exec_module(module)
         except StepError:
             raise
         except (
@@ -97,10 +98,25 @@ class ProgramFile:
             raise ProgramError(
                 f"{self.path.name} does not import: {type(error).__name__}: {error}", source=_line_in(error, self.path)
             ) from error
+        return module
+
+    @contextmanager
+    def _folder(self) -> Iterator[None]:
+        """The file's folder is where modules are found too, and what is imported from there is kept in ``beside``."""
+        folder = self.path.parent.resolve()
+        known = set(sys.modules)
+        sys.path.append(str(folder))  # last: a file beside it that is called copy.py must not hide Python's own
+        writes_bytecode, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # no __pycache__ in the user's folder
+        try:
+            yield
         finally:
             sys.dont_write_bytecode = writes_bytecode
-            sys.path.remove(beside)
-        return module
+            sys.path.remove(str(folder))
+        for name in sorted(set(sys.modules) - known):
+            for below in (f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__init__.py"):
+                # Of what is installed, only the name of a module could be that of a file here.
+                if str(getattr(sys.modules[name], "__file__", None)) == str(folder / below):
+                    self.beside[below] = (folder / below).read_text()
 
     def build(self, **override: Any) -> Program:
         """The program for the given parameters. Raises `BadParameter` for a parameter the builder does not take."""
@@ -143,7 +159,8 @@ class ProgramFile:
     def _call(self, function: Callable, *arguments: Any, **named: Any) -> Any:
         """What a function of the file returns; what it raises becomes a `ProgramError` with the file's line."""
         try:
-            return function(*arguments, **named)
+            with self._folder():
+                return function(*arguments, **named)
         except StepError as error:
             if error.source is None:  # a function's mistake, which knows no operator
                 error.source = _line_in(error, self.path)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -249,8 +250,16 @@ def test_values_of_input_streams_may_depend_on_parameters(tmp_path):
 
 
 def test_run_is_replayed_from_its_files(tmp_path):
-    """The grants of RTL, the inputs and the program lie beside the results; a byte changed in any is told."""
-    program_file = write(tmp_path, MERGE)
+    """The grants of RTL, the inputs, the program and what it imports from its folder, be it in ``build``, lie beside
+    the results; a byte changed in any is told."""
+    (tmp_path / "sizes").mkdir()
+    (tmp_path / "sizes/__init__.py").write_text("")
+    (tmp_path / "sizes/few.py").write_text("FEW = 2\n")
+    (tmp_path / "late.py").write_text("LATE = 3\n")
+    build = "def build(t: int = 2):\n"
+    assert MERGE.count(build) == 1
+    program_file = write(tmp_path, "from sizes.few import FEW\n" + MERGE.replace(
+        build, f"{build}    from late import LATE\n    assert (FEW, LATE) == (2, 3)\n"))
     outcome = step_hw("cosim", program_file, "--hw", "tile.size=2", "--simulator", "icarus", "-o", tmp_path / "out")
     assert outcome.code == 0, outcome.err
     found = json.loads((tmp_path / "out/result.json").read_text())
@@ -265,7 +274,10 @@ def test_run_is_replayed_from_its_files(tmp_path):
     assert not np.array_equal(interpret(program, tensors).tensors["y"],
                               interpret(program, tensors, arbitration=record["arbitration"]).tensors["y"])
 
+    assert set(record["beside"]) == {"late.py", "sizes/__init__.py", "sizes/few.py"}
     Path(program_file).unlink()  # the record holds all that is needed
+    (tmp_path / "late.py").unlink()
+    shutil.rmtree(tmp_path / "sizes")
     again = step_hw("replay", tmp_path / "out/run", "--json", tmp_path / "again.json")
     assert again.code == 0, again.err
     numbers = json.loads((tmp_path / "again.json").read_text())
@@ -278,10 +290,11 @@ def test_run_is_replayed_from_its_files(tmp_path):
     changed = step_hw("replay", tmp_path / "out/run")
     assert changed.code == 2 and "tensor 'y': recorded vs repeated" in changed.err
 
-    with (tmp_path / "out/run/program.py").open("a") as file:
-        file.write("\n")
-    edited = step_hw("replay", tmp_path / "out/run")
-    assert edited.code == 2 and "program.py was changed since" in edited.err
+    for name in ("sizes/few.py", "program.py"):
+        with (tmp_path / "out/run" / name).open("a") as file:
+            file.write("\n")
+        edited = step_hw("replay", tmp_path / "out/run")
+        assert edited.code == 2 and f"{name} was changed since" in edited.err
     missing = step_hw("replay", tmp_path / "nothing")
     assert missing.code == 2 and "run.json, run.npz and the program file" in missing.err
 

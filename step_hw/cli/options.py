@@ -48,16 +48,19 @@ __all__ = [
 _UNWRAPPED = 1000
 """Columns of output that does not go to a terminal: no line is broken."""
 
-console = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else _UNWRAPPED)
+_PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+"""Brackets and colons in texts are what they are: names of files, ``[link.depths]``."""
+
+console = Console(stderr=True, width=None if sys.stderr.isatty() else _UNWRAPPED, **_PLAIN)
 """Progress and notes; results go to standard output (`show`)."""
 
 
 def show(*results: Any) -> None:
     """Print tables and texts to standard output: as wide as the terminal, or unwrapped where there is none."""
     if sys.stdout.isatty():
-        Console(highlight=False).print(*results, sep="\n")
+        Console(**_PLAIN).print(*results, sep="\n")
         return
-    plain = Console(highlight=False, width=_UNWRAPPED, force_terminal=False, color_system=None)
+    plain = Console(width=_UNWRAPPED, force_terminal=False, color_system=None, **_PLAIN)
     with plain.capture() as text:
         plain.print(*results, sep="\n")
     for line in text.get().splitlines():
@@ -260,7 +263,7 @@ def write_json(path: Path | None, document: Mapping[str, Any]) -> None:
 def note_warnings(design: Design) -> None:
     """Say what may go wrong before a run begins, which may not end."""
     for text in design.graph.warnings:
-        console.print(f"warning: {text}", markup=False)
+        console.print(f"warning: {text}")
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from examples.data import random_tensors
-from step_hw.cli import COMMANDS
+from step_hw.cli import COMMANDS, options
 from step_hw.cli.program_file import ProgramFile
 from step_hw.tests.command import FORK_JOIN, MERGE, T4, environment, step_hw, write
 from step_lang import interpret
@@ -174,6 +174,16 @@ def test_piped_lines_are_not_broken(copy):
     )
     assert "copy on T = 4, predicted from the units' stated timing (no calibration file)\n" in done.stdout
     assert not any(line.endswith(" ") for line in done.stdout.splitlines())
+
+
+def test_brackets_and_colons_are_printed(copy, tmp_path, capsys):
+    """They were markup to rich: ``[link.depths]`` vanished from warnings, a folder ``a[/b]`` was a traceback."""
+    where = tmp_path / "a[/b] :smile: [link.depths]"
+    outcome = step_hw("generate", copy, *T4, "-o", where)
+    assert outcome.code == 0, outcome.err
+    assert f"registers        {where}/registers.txt, named in {where}/manifest.json" in outcome.out
+    options.console.print("[link.depths] [/b] :smile:")
+    assert capsys.readouterr().err == "[link.depths] [/b] :smile:\n"
 
 
 # size-fifos

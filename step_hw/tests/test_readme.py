@@ -15,6 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 
+EXAMPLES, BESIDE = re.search(r"\|---\|---\|\n(\| `matmul.*?)\n\n(.*?)\n\n", README, re.S).groups()
+"""Rows of the table of examples, and the paragraph below it."""
+
+
 def shown(first: str) -> list[str]:
     """Lines of the indented block that begins with ``first``, without the indent."""
     block = README[README.index(f"    {first}") :].split("\n\n")[0]
@@ -52,6 +56,16 @@ def test_files_named_exist(name):
         assert list(ROOT.glob(path)), path
     for path in re.findall(r"\]\(((?!http)[^)]+)\)", text):
         assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(\w+)\.py`", EXAMPLES))))
+def test_examples_run_with_the_options_named(name):
+    """With the options that the README gives beside the table, and without them where it says so."""
+    static = re.findall(r"`(\w+)\.py`", EXAMPLES.splitlines()[0])
+    depth, size = re.findall(r"`(--hw [\w.=]+)`", BESIDE)
+    options = [] if name in static else depth.split() + (size.split() if f"`{name}.py`" in BESIDE else [])
+    outcome = step_hw("simulate", ROOT / f"examples/{name}.py", "--no-stalls", *options)
+    assert outcome.code == 0, outcome.err
 
 
 def test_commands_named_exist():

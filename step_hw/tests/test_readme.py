@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-EXAMPLES, BESIDE = re.search(r"\|---\|---\|\n(\| `matmul.*?)\n\n(.*?)\n\n", README, re.S).groups()
+EXAMPLES, BESIDE = re.findall(r"\|---\|---\|\n(\| `matmul.*?)\n\n(.*?)\n\n", README, re.S)[0]
 """Rows of the table of examples, and the paragraph below it."""
 
 

@@ -203,7 +203,8 @@ def with_input(shape, use, second=None):
 
 
 @pytest.mark.parametrize("values, words", [
-    (None, "missing"), ([[1, 2], 3], "vs"), ([[1.5]], "float64 vs int32"), ([[np.zeros((2, 2), np.int32)]], "[2, 2]"),
+    (None, "missing"), ([[1, 2], 3], "vs"), ([[1.5]], "value 1.5 vs integers -2147483648..2147483647"),
+    ([[np.zeros((2, 2), np.int32)]], "[2, 2]"),
 ])
 def test_input_values(values, words):
     program = with_input((D, R), lambda x: ops.repeat(x, 2))

@@ -6,9 +6,11 @@ symbol; the functions here take a ``fresh`` callable that makes one (from `Progr
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import sympy
 
 from .errors import BadParameter
@@ -32,6 +34,7 @@ __all__ = [
     "product",
     "ragged",
     "shapes_equal",
+    "whole",
 ]
 
 Dim: TypeAlias = int | sympy.Expr
@@ -74,6 +77,16 @@ def as_dim(value: object) -> Dim:
         return value
     raise BadParameter(f"dimension: {value!r} vs a non-negative int or a SymPy expression",
                        fix="use dynamic(name) or ragged(name) for run-time dimensions")
+
+
+def whole(value: object) -> int | None:
+    """``value``, of Python or numpy, as an int; None for what is none, such as a bool."""
+    if isinstance(value, (bool, np.bool_, np.ndarray)):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def as_shape(values: object) -> Shape:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .dims import Ragged
+from .dims import Ragged, whole
 from .errors import BadParameter, ProgramError, TensorError, TileDoesNotDivide, UnconnectedStream, UnusedStream
 from .stream import Stream
 from .types import DTYPES, DType, Tile
@@ -118,12 +118,13 @@ class Program:
         _check_name("tensor", name, source=source)
         if name in self.tensors:
             raise ProgramError(f"tensor '{name}' declared twice: here vs {self.tensors[name].source}", source=source)
-        sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        if len(sizes) != 2 or any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in sizes):
+        sizes = [whole(n) or 0 for n in shape] if isinstance(shape, (tuple, list)) else []
+        if len(sizes) != 2 or min(sizes) < 1:
             raise TensorError(f"shape of tensor '{name}': {shape!r} vs (rows, cols) of positive ints", source=source)
         if not isinstance(dtype, DType):
-            raise TensorError(f"dtype of tensor '{name}': {dtype!r} vs one of {', '.join(DTYPES)}", source=source)
-        tensor = Tensor(self, name, (int(sizes[0]), int(sizes[1])), dtype, source)
+            raise TensorError(f"dtype of tensor '{name}': {dtype!r} vs one of {', '.join(DTYPES)}", source=source,
+                              fix=f"give step_lang.DTYPES[{dtype!r}]" if dtype in list(DTYPES) else None)
+        tensor = Tensor(self, name, (sizes[0], sizes[1]), dtype, source)
         self.tensors[name] = tensor
         return tensor
 

@@ -19,6 +19,7 @@ from .dims import (
     is_ragged,
     is_static,
     shapes_equal,
+    whole,
 )
 from .errors import BadParameter
 
@@ -113,8 +114,10 @@ class Selector:
     n: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n, int) or not 1 <= self.n <= 128:
+        bits = whole(self.n)
+        if bits is None or not 1 <= bits <= 128:
             raise BadParameter(f"selector bits: {self.n!r} vs 1..128")
+        object.__setattr__(self, "n", bits)
 
     @property
     def nbytes(self) -> sympy.Expr:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from step_lang.dims import whole
 from step_lang.errors import BadParameter, TypeMismatch
 from step_lang.tokens import Data
 from step_lang.types import Tile, Tuple, Type, scalar, u32
@@ -24,9 +25,10 @@ class AddressRange(PieceFunction):
     name = "address_range"
 
     def __init__(self, stride: int = 1) -> None:
-        if isinstance(stride, bool) or not isinstance(stride, int):
+        step = whole(stride)
+        if step is None:
             raise BadParameter(f"address_range stride: {stride!r} vs an int")
-        super().__init__(stride=stride)
+        super().__init__(stride=step)
 
     def piece_type(self, type_: Type) -> Tile:
         if type_ != PAIR:

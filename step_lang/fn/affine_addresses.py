@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from step_lang.dims import whole
 from step_lang.errors import BadParameter, TypeMismatch
 from step_lang.tokens import Data
 from step_lang.types import Tile, Type, scalar, u32
@@ -25,15 +27,17 @@ class AffineAddresses(PieceFunction):
 
     def __init__(self, shape: Sequence[int], stride: Sequence[int] | None = None, scale: int = 1,
                  base: int = 0) -> None:
-        if not isinstance(shape, (tuple, list)) or not shape or any(not _is_int(n) or n < 1 for n in shape):
+        sizes = _ints(shape)
+        if not sizes or min(sizes) < 1:
             raise BadParameter(f"affine_addresses shape: {shape!r} vs positive ints, at least one")
         if stride is None:
-            stride = [int(np.prod(shape[k + 1:])) for k in range(len(shape))]
-        if not isinstance(stride, (tuple, list)) or len(stride) != len(shape) or not all(map(_is_int, stride)):
-            raise BadParameter(f"affine_addresses stride: {stride!r} vs {len(shape)} ints, one for each dimension")
-        if not _is_int(scale) or not _is_int(base):
+            stride = [math.prod(sizes[k + 1:]) for k in range(len(sizes))]
+        strides, more = _ints(stride), _ints((scale, base))
+        if strides is None or len(strides) != len(sizes):
+            raise BadParameter(f"affine_addresses stride: {stride!r} vs {len(sizes)} ints, one for each dimension")
+        if more is None:
             raise BadParameter(f"affine_addresses scale, base: {scale!r}, {base!r} vs ints")
-        super().__init__(shape=tuple(shape), stride=tuple(stride), scale=scale, base=base)
+        super().__init__(shape=sizes, stride=strides, scale=more[0], base=more[1])
 
     def piece_type(self, type_: Type) -> Tile:
         if type_ != scalar(u32):
@@ -52,5 +56,7 @@ class AffineAddresses(PieceFunction):
         return np.full(len(x), self.params["shape"][0]), as_addresses(self.name, address)
 
 
-def _is_int(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _ints(values: Any) -> tuple[int, ...] | None:
+    """A tuple or list of ints; None for anything else."""
+    numbers = [whole(value) for value in values] if isinstance(values, (tuple, list)) else [None]
+    return None if None in numbers else tuple(n for n in numbers if n is not None)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import sympy
 
-from step_lang.dims import dims_equal, is_ragged
+from step_lang.dims import dims_equal, is_ragged, whole
 from step_lang.errors import BadParameter, StreamProtocolError, TypeMismatch
 from step_lang.types import Tile, Type
 
@@ -24,9 +24,10 @@ class AppendRow(Function):
     arity = 2
 
     def __init__(self, capacity: int | None = None) -> None:
-        if capacity is not None and (isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1):
+        most = whole(capacity)
+        if capacity is not None and (most is None or most < 1):
             raise BadParameter(f"append_row capacity: {capacity!r} vs an int of at least 1")
-        super().__init__(capacity=capacity)
+        super().__init__(capacity=most)
 
     def result_type(self, *types: Type) -> Tile:
         tile, row = self._tiles(types)

@@ -26,6 +26,8 @@ class Scale(Function):
     has_hardware = True
 
     def __init__(self, constant: float) -> None:
+        if isinstance(constant, np.generic):
+            constant = constant.item()
         if isinstance(constant, bool) or not isinstance(constant, (int, float)) or not math.isfinite(constant):
             raise BadParameter(f"scale constant: {constant!r} vs a finite number")
         super().__init__(constant=constant)

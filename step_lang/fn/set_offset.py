@@ -39,7 +39,8 @@ class SetOffset(Function):
         kept = []
         for i, count in enumerate(np.asarray(counts, dtype=np.int64).reshape(-1).tolist()):
             if count > rows:
-                raise StreamProtocolError(f"set_offset, tile {i}: {count} rows vs a tile of {rows}")
+                raise StreamProtocolError(f"set_offset, tile {i}: {count} rows vs a tile of {rows}",
+                                          fix=f"give counts of at most {rows}")
             kept.append(tiles[i, :rows - count if self.params["padding"] else count])
         return data_pack(kept)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from step_lang.dims import ragged
+from step_lang.dims import ragged, whole
 from step_lang.errors import BadParameter, TypeMismatch
 from step_lang.tokens import Data, data_pack
 from step_lang.types import Tile, Type
@@ -27,9 +27,10 @@ class SplitRows(PieceFunction):
     name = "split_rows"
 
     def __init__(self, rows: int = 1, drop_padding: bool = False) -> None:
-        if isinstance(rows, bool) or not isinstance(rows, int) or rows < 1:
+        number = whole(rows)
+        if number is None or number < 1:
             raise BadParameter(f"split_rows rows: {rows!r} vs an int of at least 1")
-        super().__init__(rows=rows, drop_padding=bool(drop_padding))
+        super().__init__(rows=number, drop_padding=bool(drop_padding))
 
     def _tile(self, type_: Type) -> Tile:
         if not isinstance(type_, Tile):

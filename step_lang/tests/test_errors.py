@@ -241,6 +241,23 @@ def test_two_linear_stores_to_a_tensor():
     assert "tensor 'y': written here vs by linear_offchip_store 'first' (" in text and "fix: " in text
 
 
+def test_numbers_of_numpy_are_parameters():
+    """Some parameters took them, others said ``np.int64(4) vs 1..128``."""
+    two, four = np.int64(2), np.int64(4)
+    for made, same in (
+        (Selector(four), Selector(4)), (fn.split_rows(rows=two), fn.split_rows(rows=2)),
+        (fn.append_row(capacity=four), fn.append_row(capacity=4)), (fn.scale(np.float32(2)), fn.scale(2.0)),
+        (fn.address_range(stride=two), fn.address_range(stride=2)),
+        (fn.affine_addresses((two, four), (four, np.int8(1)), two, four), fn.affine_addresses((2, 4), (4, 1), 2, 4)),
+    ):
+        assert repr(made) == repr(same)
+    with Program("p") as p:
+        assert repr(p.tensor("x", (two, four), bf16)) == "<Tensor x 2 x 4 bf16>"
+        for shape in ((True, 4), (np.bool_(True), 4), (2.0, 4), ([2], 4), (np.ones(2, int), 4), (0, 4), 8):
+            assert "shape of tensor 'y'" in message(TensorError, lambda shape=shape: p.tensor("y", shape, bf16))
+        assert "fix: give step_lang.DTYPES['u32']" in message(TensorError, lambda: p.tensor("y", (2, 4), "u32"))
+
+
 def test_values_of_a_stream_that_is_no_input():
     with Program("p") as p:
         x = ops.input_stream("x", scalar(int32), (2,))

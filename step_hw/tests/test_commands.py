@@ -288,6 +288,8 @@ def test_run_is_replayed_from_its_files(tmp_path):
     Path(program_file).unlink()  # the record holds all that is needed
     (tmp_path / "late.py").unlink()
     shutil.rmtree(tmp_path / "sizes")
+    for name in ("late", "sizes", "sizes.few"):  # a process of its own would not have them
+        del sys.modules[name]
     again = step_hw("replay", tmp_path / "out/run", "--json", tmp_path / "again.json")
     assert again.code == 0, again.err
     numbers = json.loads((tmp_path / "again.json").read_text())

@@ -15,6 +15,7 @@ from .arbitration import Arbiter, check_traces
 from .cycles import components, run_cycle
 from .dims import Dim, Ragged, buffer_symbol, count_symbol, elements, format_shape, is_ragged, is_static
 from .errors import ProgramError, ShapeMismatch, StepError, StreamProtocolError, TensorError, TypeMismatch
+from .lengths import check_length
 from .numerics import Numerics
 from .operator import Operator
 from .program import Program, Tensor
@@ -35,9 +36,6 @@ __all__ = [
 
 _OWN_DIMENSION = ("an empty vector became an element (as in a fold of the dimensions below): give the result of the "
                   "fold a dimension of its own with assume, or leave empty groups out by accum(hollow=True)")
-
-MOST_ELEMENTS = 1 << 30
-"""The longest stream that is interpreted: a byte of stop level an element is a GiB then."""
 
 
 @dataclass
@@ -168,10 +166,10 @@ def _check_lengths(program: Program) -> None:
     """Raise `ProgramError` for a stream of a static shape with more elements than are worth beginning with."""
     for stream in program.streams:
         count = math.prod(stream.shape) if all(map(is_static, stream.shape)) else 0
-        if count > MOST_ELEMENTS:
-            raise ProgramError(f"stream '{stream.name}' of shape {format_shape(stream.shape)}: {count} elements vs "
-                               f"{MOST_ELEMENTS}, the most that the interpreter keeps", operator=stream.producer,
-                               fix="use smaller counts")
+        try:
+            check_length(count, f"stream '{stream.name}' of shape {format_shape(stream.shape)}")
+        except ProgramError as error:
+            raise error.at(stream.producer) from None
 
 
 def check_inputs(program: Program, inputs: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from step_lang.tokens import Data
 from step_lang.types import Tile, Tuple, Type, scalar, u32
 
 from .piece import PieceFunction
-from .support import as_addresses
+from .support import as_addresses, numbered
 
 __all__ = ["AddressRange"]
 
@@ -40,5 +40,5 @@ class AddressRange(PieceFunction):
 
     def pieces(self, numerics: Any, data: Data, type_: Type) -> tuple[np.ndarray, Data]:
         start, counts = (np.asarray(part, dtype=np.int64).reshape(-1) for part in data)
-        number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        number = numbered(self.name, counts)
         return counts, as_addresses(self.name, np.repeat(start, counts) + number * self.params["stride"])

@@ -10,6 +10,7 @@ import numpy as np
 
 from step_lang.dims import whole
 from step_lang.errors import BadParameter, TypeMismatch
+from step_lang.lengths import check_length
 from step_lang.tokens import Data
 from step_lang.types import Tile, Type, scalar, u32
 
@@ -50,6 +51,7 @@ class AffineAddresses(PieceFunction):
 
     def pieces(self, numerics: Any, data: Data, type_: Type) -> tuple[np.ndarray, Data]:
         x = np.asarray(data, dtype=np.int64).reshape(-1)
+        check_length(len(x) * math.prod(self.params["shape"]), f"{self.name} of {len(x)} elements")
         address = self.params["base"] + x * self.params["scale"]
         for n, k in zip(self.params["shape"], self.params["stride"]):
             address = (address[:, None] + np.arange(n, dtype=np.int64) * k).reshape(-1)

@@ -11,6 +11,7 @@ from step_lang.tokens import Data
 from step_lang.types import Tile, Type, scalar, u32
 
 from .piece import PieceFunction
+from .support import numbered
 
 __all__ = ["Counter"]
 
@@ -33,5 +34,5 @@ class Counter(PieceFunction):
 
     def pieces(self, numerics: Any, data: Data, type_: Type) -> tuple[np.ndarray, Data]:
         counts = np.asarray(data, dtype=np.int64).reshape(-1)
-        numbers = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        numbers = numbered(self.name, counts)
         return counts, numbers.astype(np.uint32).reshape(-1, 1, 1)

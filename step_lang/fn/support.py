@@ -10,9 +10,19 @@ import numpy as np
 
 from step_lang.dims import Dim, dims_equal, is_ragged
 from step_lang.errors import BadParameter, TypeMismatch, ViewOutOfRange
+from step_lang.lengths import check_length
 from step_lang.types import DTYPES, DType, Tile, Type
 
-__all__ = ["as_addresses", "as_constant", "broadcast_type", "check_dtype", "filled", "lowest", "single_tile"]
+__all__ = [
+    "as_addresses",
+    "as_constant",
+    "broadcast_type",
+    "check_dtype",
+    "filled",
+    "lowest",
+    "numbered",
+    "single_tile",
+]
 
 
 def check_dtype(name: str, tile: Tile, allowed: Sequence[str]) -> None:
@@ -81,6 +91,13 @@ def lowest(dtype: str) -> float | int:
     """The neutral element of the maximum: minus infinity, or the smallest integer."""
     kind = DTYPES[dtype]
     return -math.inf if kind.is_float else int(np.iinfo(kind.numpy).min)
+
+
+def numbered(name: str, counts: np.ndarray) -> np.ndarray:
+    """0, 1, .. of each of ``counts``, one behind the other. Raises `ProgramError` for more than can be kept."""
+    total = int(counts.sum())
+    check_length(total, f"{name} of counts up to {int(counts.max(initial=0))}")
+    return np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def as_addresses(name: str, numbers: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from ..dims import Shape
 from ..errors import BadParameter
+from ..lengths import check_length
 from ..operator import Operator
 from ..program import Tensor
 from ..stream import Stream
@@ -51,6 +53,8 @@ class LinearOffchipLoad(Operator):
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
         levels = len(self.view_shape)
+        passed, size = inputs[0].elements if inputs else 1, math.prod(self.view_shape)
+        check_length(passed * size, f"a view of {size} tiles {passed} times")
         stops = pass_stops(self.view_shape)
         view = view_indices(self.view_shape, self.view_stride)
         if inputs:

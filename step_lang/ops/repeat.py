@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..dims import Shape
+from ..lengths import check_length
 from ..operator import Operator
 from ..stream import Stream
 from ..tokens import TokenStream, data_take, pass_stops
@@ -30,8 +33,9 @@ class Repeat(Operator):
 
     def interpret(self, ctx: Any, inputs: list[TokenStream]) -> list[TokenStream]:
         tokens = inputs[0]
+        check_length(tokens.elements * self.n, f"{tokens.elements} elements {self.n} times")
         stop, empty, _ = passes(tokens, pass_stops((self.n,)), 1)
-        indices = [i for i in range(tokens.elements) for _ in range(self.n)]
+        indices = np.repeat(np.arange(tokens.elements), self.n)
         return [TokenStream(tokens.rank + 1, stop, empty, data_take(tokens.data, indices))]
 
     def describe(self) -> str:

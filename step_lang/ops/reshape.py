@@ -10,6 +10,7 @@ import numpy as np
 from ..dims import Shape, ceil_div, format_shape, is_static
 from ..errors import BadParameter, ShapeMismatch, StreamProtocolError, TypeMismatch
 from ..fn.support import as_constant
+from ..lengths import check_length
 from ..operator import Operator
 from ..stream import Stream
 from ..tokens import TokenStream, data_concat, data_take, pass_stops
@@ -81,6 +82,7 @@ class Reshape(Operator):
             if self.pad is None:
                 raise StreamProtocolError(f"dimension {k} ends after {position} of a chunk vs chunk {self.chunk}",
                                           fix="give pad, the value of padding elements")
+            check_length(self.chunk, f"a chunk of {self.chunk} that is padded")
             if k:
                 block[:] = pass_stops(self.inner_shape).tolist()
             for _ in range(self.chunk - position):

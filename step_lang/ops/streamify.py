@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dims import Dim, Shape, format_shape, is_static, shapes_equal
 from ..errors import BadParameter, MisalignedStreams, ShapeMismatch, TypeMismatch, ViewOutOfRange
+from ..lengths import check_length
 from ..operator import Operator
 from ..stream import Stream
 from ..tokens import TokenStream, data_concat, data_empty, data_take
@@ -96,6 +97,8 @@ class Streamify(Operator):
         if self.ref is not None:
             ref_stop, ref_empty = inputs[1].stop.tolist(), inputs[1].empty.tolist()
         else:  # every buffer's reference, repeated
+            kept = sum(map(len, buffers.data)) if self.view_shape is None else buffers.elements
+            check_length(kept * self.repeat, f"buffers of {kept} elements {self.repeat} times")
             counts = np.where(buffers.empty, 1, self.repeat)
             last = np.cumsum(counts) - 1
             stops = np.zeros(int(counts.sum()), dtype=np.int64)
@@ -111,6 +114,7 @@ class Streamify(Operator):
         stop_parts: list[np.ndarray] = []
         empty_parts: list[np.ndarray] = []
         index_parts: list[np.ndarray] = []
+        made = 0
         for i, (s, bare) in enumerate(zip(ref_stop, ref_empty)):
             if not bare or s >= c:
                 if head >= len(buffer_stop) or (buffer_empty[head] and not bare):
@@ -131,6 +135,8 @@ class Streamify(Operator):
                     view, stops = views.get(len(buffer)) or (np.arange(len(buffer)), buffer.stop)
                     if int(view.max()) >= len(buffer):
                         raise ViewOutOfRange(f"view index {int(view.max())} vs a buffer of {len(buffer)} elements")
+                    made += len(view)
+                    check_length(made, f"passes over buffers, {i + 1} of {len(ref_stop)}")
                     stops = np.array(stops, dtype=np.int64)
                     stops[-1] = s + n
                     stop_parts.append(stops)

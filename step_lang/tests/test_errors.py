@@ -267,6 +267,29 @@ def test_values_of_a_stream_that_is_no_input():
             TensorError, lambda name=name: interpret(p, {}, {"x": [1, 2], name: [1]}))
 
 
+def load_again(x, shape):
+    return ops.linear_offchip_load(x.program.tensor("t", (1, 1), u32), (1, 1), ref=x, shape=shape, stride=(0,))
+
+
+@pytest.mark.parametrize("made, value, kind", [
+    (lambda x: ops.repeat(x, 1 << 30), 1, "repeat"), (lambda x: ops.reshape(x, 1 << 30, pad=0)[0], 1, "reshape"),
+    (lambda x: ops.flat_map(fn.counter(), x), 1 << 30, "flat_map"),
+    (lambda x: ops.flat_map(fn.address_range(), ops.zip(x, x)), 1 << 30, "flat_map"),
+    (lambda x: ops.flat_map(fn.affine_addresses((1 << 30,)), x), 1, "flat_map"),
+    (lambda x: ops.streamify(ops.bufferize(ops.repeat(x, 2), 1), repeat=1 << 30), 1, "streamify"),
+    (lambda x: ops.streamify(ops.bufferize(ops.repeat(x, 1 << 16), 1), repeat=1 << 14), 1, "streamify"),
+    (lambda x: load_again(x, (1 << 30,)), 1, "linear_offchip_load"),
+])
+def test_a_count_at_run_time_that_no_memory_holds(made, value, kind):
+    """Told before the memory is asked for: the machine may promise it, and stop when it is written."""
+    with Program("p") as p:
+        made(ops.input_stream("x", scalar(u32), (dynamic("n"),))).optional = True
+    text = message(ProgramError, lambda: interpret(p, {"t": np.zeros((1, 1), np.uint32)} if p.tensors else {},
+                                                   {"x": [value]}))
+    assert text.startswith(f"{kind} '{kind}_0' (test_errors.py:")
+    assert " elements vs 134217728, the most that the interpreter keeps; fix: use smaller counts" in text
+
+
 def test_a_count_that_no_memory_holds():
     with Program("p") as p:
         x = ops.input_stream("x", scalar(int32), (1,))

@@ -18,7 +18,7 @@ from step_lang.types import BufferRef, Selector, Tile, Tuple
 from ..selectors import pack_selectors
 from ..values import _is_integer
 from .cost import COSTS
-from .machine import Machine
+from .machine import Machine, Plan
 from .memory import SharedMemory, make_memory
 from .network import DONE, EMPTY, NO_VALUE, Tiles, make_tiles
 
@@ -65,7 +65,7 @@ class _Builder:
     host: Mapping[str, Any]
     par: np.ndarray
     cost: np.ndarray
-    orders: Mapping[str, str]
+    plan: Plan
     memory: SharedMemory = field(init=False)
     ports: int = 0
     records: dict[int, int] = field(default_factory=dict)
@@ -128,7 +128,7 @@ class _Builder:
     def elements(self, stream: Stream, grid: Sequence[Any] | None) -> tuple[int, int, list[int] | None]:
         """Physical tiles of a tile of ``stream``, where the tensor's grid of tiles lies (`sim.tile.memory`), and what
         `make_port` is told of their order; (0, 0, None) on a machine that has none."""
-        order = self.machine.element_order(stream, self.orders)
+        order = self.machine.element_order(stream, self.plan)
         if order is None:
             return 0, 0, None
         nbytes, down, across, by_columns = order
@@ -195,7 +195,7 @@ def tile_graph(program: Program, machine: Machine, streams: Mapping[str, Any] | 
 
     n = len(kinds)
     builder = _Builder(program, machine, streams or {}, np.zeros((n, PARAMETERS), dtype=np.int64),
-                       np.zeros((n, COSTS), dtype=np.int64), machine.orders(program))
+                       np.zeros((n, COSTS), dtype=np.int64), machine.plan(program))
     width = max([1, *(max(len(op.inputs), len(op.outputs)) for op in program.operators),
                  *(len(stream.consumers) for _, stream in forks.values())])
     ins, outs = np.full((n, width), -1, dtype=np.int64), np.full((n, width), -1, dtype=np.int64)
@@ -227,7 +227,7 @@ def tile_graph(program: Program, machine: Machine, streams: Mapping[str, Any] | 
 
     builder.memory = make_memory(machine.memory, memory_unit, n, machine.grain, builder)
     for u, (kind, maker) in enumerate(zip(kinds, operators)):
-        machine.pack_cost(maker, kind, builder.cost[u])
+        machine.pack_cost(maker, kind, builder.plan, builder.cost[u])
         subject: Any = maker
         if kind == "fork":
             subject = next(stream for unit, stream in forks.values() if unit == u)

@@ -10,6 +10,8 @@ import numpy as np
 
 from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import stream_orders
+from step_lang.lowering.holds import find_holds
+from step_lang.lowering.rules._matmul import b_order
 from step_lang.memory_config import MemoryConfig
 from step_lang.operator import Operator
 from step_lang.program import Program
@@ -23,6 +25,18 @@ __all__ = ["PAPER_MEMORY", "BeatMachine", "Machine", "RooflineMachine"]
 
 PAPER_MEMORY = MemoryConfig(channels=32, burst_bytes=64, interval=2, latency=14, capacity_bytes=1 << 38)
 """The memory of the paper's experiments (WORKLOADS): 1024 B/cycle."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What lowering decides about a program.
+
+    orders : by columns or rows, by stream name: in which order the physical tiles of a tile travel
+    holds : (operator name, input) of the inputs that it buffers lest a fork and a join wait for each other
+    """
+
+    orders: Mapping[str, str] = field(default_factory=dict)
+    holds: frozenset[tuple[str, int]] = frozenset()
 
 
 class Machine:
@@ -48,15 +62,15 @@ class Machine:
         """Tiles that a channel holds."""
         raise NotImplementedError
 
-    def pack_cost(self, op: Operator | None, kind: str, cost: np.ndarray) -> None:
+    def plan(self, program: Program) -> Plan:
+        """What lowering would decide."""
+        return Plan()
+
+    def pack_cost(self, op: Operator | None, kind: str, plan: Plan, cost: np.ndarray) -> None:
         """What the operator's actions cost."""
         raise NotImplementedError
 
-    def orders(self, program: Program) -> Mapping[str, str]:
-        """By columns or rows, by stream name: in which order the physical tiles of a tile travel."""
-        return {}
-
-    def element_order(self, stream: Stream, orders: Mapping[str, str]) -> tuple[int, int, int, bool] | None:
+    def element_order(self, stream: Stream, plan: Plan) -> tuple[int, int, int, bool] | None:
         """Bytes of a physical tile of ``stream``, how many lie down and across a tile, and whether they travel by
         columns; None where the memory knows bytes only."""
         return None
@@ -97,7 +111,7 @@ class RooflineMachine(Machine):
             return self.control_depth
         return self.row_depth if self.row_depth and type_.rows == 1 else self.depth
 
-    def pack_cost(self, op: Operator | None, kind: str, cost: np.ndarray) -> None:
+    def pack_cost(self, op: Operator | None, kind: str, plan: Plan, cost: np.ndarray) -> None:
         cost[COMPUTE], cost[BANDWIDTH] = self.compute_bw, self.onchip_bandwidth
         if op is None:
             return
@@ -142,23 +156,23 @@ class BeatMachine(Machine):
     def capacity(self, type_: Any) -> int:
         return max(2, self.hw.link_depth // self._beats(type_))
 
-    def orders(self, program: Program) -> Mapping[str, str]:
-        return stream_orders(program)
+    def plan(self, program: Program) -> Plan:
+        return Plan(stream_orders(program), frozenset(find_holds(program)))
 
-    def element_order(self, stream: Stream, orders: Mapping[str, str]) -> tuple[int, int, int, bool] | None:
+    def element_order(self, stream: Stream, plan: Plan) -> tuple[int, int, int, bool] | None:
         type_, t = stream.type, self.hw.tile
         if not isinstance(type_, Tile):
             return int(type_.nbytes), 1, 1, False
         rows, cols = (size if isinstance(size, int) else t for size in (type_.rows, type_.cols))
-        by_columns = orders.get(stream.name) == "col" and isinstance(type_.rows, int)
+        by_columns = plan.orders.get(stream.name) == "col" and isinstance(type_.rows, int)
         nbytes = min(rows, t) * min(cols, t) * type_.dtype.bytes
         return int(nbytes), -(-rows // t), -(-cols // t), by_columns
 
-    def pack_cost(self, op: Operator | None, kind: str, cost: np.ndarray) -> None:
+    def pack_cost(self, op: Operator | None, kind: str, plan: Plan, cost: np.ndarray) -> None:
         cost[TILE], cost[INTERVAL] = self.hw.tile, 1
         cost[COMPUTE], cost[BANDWIDTH] = 1, 1
         if op is not None:
-            cost[WHOLE] = _buffered(op)
+            cost[WHOLE] = _buffered(op, plan)
             if op.kind in _READS:
                 cost[LATENCY] = LOAD_LATENCY
             elif cost[WHOLE] or op.kind == "streamify":
@@ -166,7 +180,7 @@ class BeatMachine(Machine):
             # Rows are packed by rows; what wants columns reads them from a buffer.
             packs = op.uses_compute and op.fn.name == "concat_rows"  # type: ignore[attr-defined]
             if packs and isinstance(op.output.type, Tile) and op.output.type.is_static:
-                cost[RELAID] = self.orders(op.program)[op.output.name] == "col"
+                cost[RELAID] = plan.orders[op.output.name] == "col"
         if op is None or not op.uses_compute or op.kind == "flat_map" or op.fn.name in _MOVES:  # type: ignore[attr-defined]
             return
         t = self.hw.tile
@@ -192,8 +206,16 @@ _MOVES = ("concat_rows", "concat_cols", "set_offset", "append_row", "last", "sel
 """Functions that only move beats."""
 
 
-def _buffered(op: Any) -> int:
+def _buffered(op: Any, plan: Plan) -> int:
     """Bits of the inputs that lowering buffers whole before they are used (docs/DESIGN.md, section 6)."""
+    bits = sum(1 << k for name, k in plan.holds if name == op.name)
+    if op.uses_compute and op.fn.name == "matmul":
+        wanted = {"map": (None, b_order(op)), "accum": ("col", b_order(op))}.get(op.kind, ())
+        bits |= sum(1 << k for k, order in enumerate(wanted) if order and plan.orders[op.inputs[k].name] != order)
+    return bits | _needed_whole(op)
+
+
+def _needed_whole(op: Any) -> int:
     type_ = op.inputs[-1 if op.kind in ("expand", "streamify") else 0].type if op.inputs else None
     if not isinstance(type_, Tile) or (type_.rows, type_.cols) == (1, 1):
         return 0

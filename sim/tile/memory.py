@@ -41,12 +41,13 @@ QUEUE_WORDS = 1 + QUEUE_DEPTH
 """Of a port at a channel: how many wait, and which completion each is part of."""
 
 (PORT_UNIT, PORT_WRITES, DEPTH, WAIT_HEAD, WAITING, LEFT, NEXT, DONE_HEAD, COMPLETED, BURSTS, SPAN, GROUPS, PER_BURST,
- INNER, INNER_STRIDE, OUTER_STRIDE, QUEUES, ASKS_AT, PACE, PORT_WORDS) = range(20)
+ INNER, INNER_STRIDE, OUTER_STRIDE, QUEUES, ASKS_AT, PACE, TAKEN, PORT_WORDS) = range(21)
 """A port: its unit, whether it writes, requests it may have; those not yet asked for whole; of the first of them the
 bursts or elements left and the next one's number; where completions begin, and how many there are. ``BURSTS`` is 0
 where bursts are asked for; else an element's bursts on each of its ``SPAN`` channels, ``GROUPS`` of these, elements to
 a burst; elements of a tile: ``INNER`` with a stride in the tensor's elements, these with another; where the queues of
-its channels lie; when the port asks again, and how long after that. Behind it ``DEPTH`` requests of (count, first,
+its channels lie; when the port asks again, and how long after that; which of an
+element's channels have taken it. Behind it ``DEPTH`` requests of (count, first,
 bytes, time, pace) and as many completions of (first, last, parts to come)."""
 REQUEST_WORDS, COMPLETION_WORDS = 5, 3
 
@@ -87,8 +88,9 @@ def make_memory(memory: MemoryConfig, unit: int, ports: int, grain: int, build: 
     """Reserve the memory's words; ``grain`` in bursts."""
     interval, latency = memory_timing(memory)
     table = build.reserve(ports)
-    # Behind it, of each channel: the ticks at which it is free, the port served last, elements that wait.
-    at = build.reserve(MEMORY_WORDS + 3 * memory.channels)
+    # Behind it, of each channel: the ticks at which it is free, the port served last, elements
+    # that wait, and the port that is served now.
+    at = build.reserve(MEMORY_WORDS + 4 * memory.channels)
     words = np.zeros(MEMORY_WORDS + memory.channels, dtype=np.int64)
     words[[UNIT, PORTS_AT, CHANNELS, GRAIN, LATENCY, TICKS, TICKS_A_BURST]] = (
         unit, table, memory.channels, grain, latency, _TICKS, math.ceil(interval * _TICKS - 1e-9))

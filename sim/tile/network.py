@@ -17,9 +17,9 @@ from ..compiled import compiled
 
 __all__ = [
     "BUFFER_WORDS", "COLS", "DONE", "EMPTY", "FIELDS", "FIRST", "LAST", "NEVER", "NODE_WORDS", "NO_VALUE", "ROWS",
-    "TOKEN", "VALUE", "Tiles", "append", "available", "change_uses", "fail", "field", "is_bare", "is_done",
-    "link_free", "make_tiles", "new_buffer", "next_event", "place_time", "pop", "push", "record_grant", "room",
-    "stop_of", "wake",
+    "TOKEN", "VALUE", "Tiles", "announce", "announced", "append", "available", "change_uses", "fail", "field",
+    "is_bare", "is_done", "link_free", "make_tiles", "new_buffer", "next_event", "place_time", "pop", "push",
+    "record_grant", "room", "stop_of", "wake",
 ]
 
 TOKEN, VALUE, ROWS, COLS, FIRST, LAST, FIELDS = range(7)
@@ -28,8 +28,9 @@ NEVER = 1 << 62
 NO_VALUE = -(1 << 62)
 """The control value of an element that the model does not compute: steering by it is an error."""
 
-HEAD, COUNT, CAPACITY, BASE, SOURCE, SINK, PUSHED, STREAM, CHANNEL_WORDS = range(9)
-"""A channel. ``STREAM``: the stream whose tokens are recorded as they are pushed, -1 for none."""
+HEAD, COUNT, CAPACITY, BASE, SOURCE, SINK, PUSHED, STREAM, ANNOUNCED, CHANNEL_WORDS = range(10)
+"""A channel. ``STREAM``: the stream whose tokens are recorded as they are pushed, -1 for none. ``ANNOUNCED``: when the
+first beat of a token is there which is pushed later, because its end is not known yet; -1 for none."""
 
 (TRACED, ERROR_UNIT, ERROR, GRANTED, HEAP_SIZE, FREE_NODE, NODES_LEFT, FREE_BUFFER, BUFFERS_LEFT, EVENTS,
  MISC) = range(11)
@@ -85,6 +86,7 @@ def make_tiles(capacities: np.ndarray, ends: np.ndarray, streams: np.ndarray, un
     channels[1:, BASE] = np.cumsum(capacities)[:-1]
     channels[:, [SOURCE, SINK]] = ends
     channels[:, STREAM] = streams
+    channels[:, ANNOUNCED] = -1
     total = int(capacities.sum())
     misc = zeros(MISC)
     made = Tiles(channels, zeros(total, FIELDS), zeros(total), zeros(units), zeros(units), zeros(units), zeros(units),
@@ -223,6 +225,25 @@ def place_time(net, channel):
 
 
 @compiled
+def announce(net, channel, time):
+    """The token that will be pushed next begins at ``time``."""
+    if channel >= 0:
+        net.channels[channel, ANNOUNCED] = time
+        wake(net, net.channels[channel, SINK], time)
+
+
+@compiled
+def announced(net, u, channel, now):
+    """Does the next token begin by now, be it there or announced? If it is announced for later, ``u`` is woken then."""
+    if net.channels[channel, COUNT] > 0:
+        return available(net, u, channel, now)
+    time = net.channels[channel, ANNOUNCED]
+    if time > now:
+        wake(net, u, time)
+    return 0 <= time <= now
+
+
+@compiled
 def push(net, channel, token, value, rows, cols, first, last):
     """Write a token (only when there is `room`)."""
     if channel < 0:
@@ -241,6 +262,7 @@ def push(net, channel, token, value, rows, cols, first, last):
     p[place, LAST] = last
     c[channel, COUNT] += 1
     c[channel, PUSHED] += 1
+    c[channel, ANNOUNCED] = -1
     wake(net, c[channel, SINK], first)
     stream = c[channel, STREAM]
     if stream >= 0:

@@ -26,6 +26,7 @@ from ..network import (
     ROWS,
     TOKEN,
     VALUE,
+    announce,
     available,
     fail,
     field,
@@ -117,6 +118,8 @@ def step(u, par, st, ins, outs, net, now):
                 st[STATE_ROWS] += rows
                 if net.cost[u, TILE] > 0 and st[STATE_ROWS] - rows < net.cost[u, TILE] <= st[STATE_ROWS]:
                     st[BLOCK] = first
+                    if not closes and net.cost[u, RELAID] == 0:
+                        announce(net, outs[0], max(first, now))
             elif par[SIZE] == MORE_COLS:
                 st[STATE_COLS] += cols
             elif par[KEEPS] != 0:

@@ -13,6 +13,7 @@ from ..network import (
     ROWS,
     TOKEN,
     VALUE,
+    announced,
     available,
     fail,
     field,
@@ -49,9 +50,9 @@ def step(u, par, st, ins, outs, net, now):
             k = st[FIRST_IN_TURN] + distance
             if k >= n:
                 k -= n
-            if not available(net, u, ins[k], now):
+            if not announced(net, u, ins[k], now):
                 ended = False
-            elif not is_done(field(net, ins[k], TOKEN)):
+            elif not available(net, u, ins[k], now) or not is_done(field(net, ins[k], TOKEN)):
                 ended = False
                 if chosen < 0:
                     chosen = k

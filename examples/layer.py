@@ -27,13 +27,16 @@ SMALL = {"hidden": 16, "experts": 4, "top_k": 2, "intermediate": 16, "shared_exp
          "head_dim": 8}
 """Sizes where no model and nothing else is given."""
 
-_PAPER = {"batch": 64, "capacity": 6464, "kv_tile": 32, "attention_regions": 4, "tile_f": 64, "compute_bw": 4096,
-          "attention_bw": 2048, "projection": False}
+_PAPER: dict[str, Any] = {
+    "batch": 64, "capacity": 6464, "kv_tile": 32, "attention_regions": 4, "tile_f": 64, "compute_bw": 4096,
+    "attention_bw": 2048, "projection": False}
+
+_WAYS: tuple[dict[str, Any], ...] = (
+    *({"schedule": "interleaved", "tiling": "static", "tile_rows": rows} for rows in (8, 16, 32, 64)),
+    {"schedule": "dynamic", "tiling": "dynamic"})
 
 SWEEPS: dict[str, list[dict[str, Any]]] = {
-    "fig17": [{"model": name, **_PAPER, **way} for name in ("mixtral-8x7b", "qwen3-30b-a3b") for way in (
-        *({"schedule": "interleaved", "tiling": "static", "tile_rows": rows} for rows in (8, 16, 32, 64)),
-        {"schedule": "dynamic", "tiling": "dynamic"})],
+    "fig17": [{"model": name, **_PAPER, **way} for name in ("mixtral-8x7b", "qwen3-30b-a3b") for way in _WAYS],
 }
 """Parameter sets by name: the paper's figure 17, whole layers with static tiles of several sizes, of which the one that
 takes the memory of the dynamic layer is to be compared with it."""

@@ -8,12 +8,13 @@ import click
 from rich.console import Group
 from rich.table import Table
 
-from step_lang.errors import RtlError
+from step_lang.errors import ConfigError, RtlError
 from step_lang.roofline import roofline
 
 from .options import (
     calibration_constants,
     calibration_option,
+    configuration,
     design_of,
     load_tensors,
     note_warnings,
@@ -25,8 +26,12 @@ from .options import (
     titled,
     write_json,
 )
+from .program_file import ProgramFile, parse_settings
 
 __all__ = ["simulate"]
+
+SHOWN = 12
+"""Units that tile fidelity shows."""
 
 
 @click.command()
@@ -34,6 +39,20 @@ __all__ = ["simulate"]
 @calibration_option
 @seed_option
 @click.option("--stalls/--no-stalls", default=True, show_default=True, help="Where each unit's cycles went.")
+@click.option(
+    "--fidelity",
+    type=click.Choice(["beat", "tile"]),
+    default="beat",
+    show_default=True,
+    help="beat: every physical tile, RTL to the cycle. tile: logical tiles, for models of full size.",
+)
+@click.option(
+    "--machine",
+    default="hardware",
+    show_default=True,
+    metavar="hardware|paper|FILE.toml",
+    help="For tile fidelity: the hardware of --config, the paper's roofline machine, or one with other numbers.",
+)
 def simulate(
     program: str,
     settings: tuple[str, ...],
@@ -44,8 +63,15 @@ def simulate(
     calibration: Path | None,
     seed: int,
     stalls: bool,
+    fidelity: str,
+    machine: str,
 ) -> None:
     """Predict cycles, traffic, peaks and stalls without RTL."""
+    if fidelity == "tile":
+        simulate_tiles(program, settings, config, overrides, seed, machine, json_path, output, stalls)
+        return
+    if machine != "hardware":
+        raise ConfigError(f"--machine {machine} vs --fidelity {fidelity}", fix="add --fidelity tile")
     from sim.prediction import predict
     from step_lang import metrics
 
@@ -101,6 +127,63 @@ def simulate(
     )
     if stalls:
         show(stall_table(result.stalls, result.total_cycles))
+
+
+def simulate_tiles(
+    program: str,
+    settings: tuple[str, ...],
+    config: Path | None,
+    overrides: tuple[str, ...],
+    seed: int,
+    machine_name: str,
+    json_path: Path | None,
+    output: Path | None,
+    busiest: bool,
+) -> None:
+    """Predict at tile fidelity."""
+    from sim.tile import predict
+    from sim.tile.machine_file import machine_of
+
+    file = ProgramFile.open(program, parse_settings(settings))
+    machine = machine_of(machine_name, configuration(config, overrides))
+    built = file.build()
+    streams = file.stream_inputs(built, seed)
+    with step("stepping the model"):
+        result = predict(built, machine, streams)
+    write_json(
+        json_path or (output / "prediction.json" if output else None),
+        {
+            "program": built.name,
+            "parameters": file.parameters,
+            "fidelity": "tile",
+            "machine": machine_name,
+            "symbolic_offchip_bytes": int(result.costs.offchip_bytes),
+            **result.as_json(),
+        },
+    )
+    rows = [
+        ("cycles", f"{result.cycles:,} (first off-chip read to last off-chip write)"),
+        (
+            "off-chip",
+            f"{result.offchip_read_bytes:,} B read, {result.offchip_write_bytes:,} B written, "
+            f"{result.memory_utilisation:.1%} of the bandwidth",
+        ),
+        ("on-chip", f"{result.onchip_bytes:,} B required"),
+        ("compute", f"{result.flops:,} FLOPs"),
+    ]
+    if machine_name != "hardware":  # of the hardware, units do not do FLOPs at a rate of their own
+        share = f"{result.compute_utilisation:.1%} of {result.allocated_compute:,} a cycle"
+        rows[-1] = ("compute", f"{rows[-1][1]}, {share}")
+    rows.append(("model", f"{result.events:,} events in {result.wall_seconds:.3f} s"))
+    show(table_of(f"{built.name} at tile fidelity, machine: {machine_name}", rows))
+    if busiest:
+        table = Table(box=None, padding=(0, 2))
+        table.add_column("unit")
+        table.add_column("busy", justify="right")
+        most = sorted(result.busy.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+        for unit, cycles in most:
+            table.add_row(unit, f"{cycles / max(result.total_cycles, 1):.1%}")
+        show(titled("the busiest units", table))
 
 
 def stall_table(stalls: dict[str, dict[str, int]], total: int) -> Group:

@@ -404,3 +404,19 @@ def test_calibrate(tmp_path, copy):
     assert found["max_error"] <= 0.02 and found["constants"] == loaded.constants
     simulated = step_hw("simulate", copy, *T4, "--calibration", tmp_path / "a.toml")
     assert simulated.code == 0 and f"from calibration {tmp_path / 'a.toml'}" in simulated.out
+
+
+SOFTMAX = Path(__file__).parents[2] / "examples" / "softmax.py"
+
+
+def test_simulate_at_tile_fidelity(tmp_path):
+    """The same traffic as at beat fidelity."""
+    done = step_hw("simulate", SOFTMAX, "--fidelity", "tile", *T4, "--json", tmp_path / "tile.json")
+    assert done.code == 0, done.err
+    beat = step_hw("simulate", SOFTMAX, *T4, "--json", tmp_path / "beat.json")
+    assert beat.code == 0, beat.err
+    numbers = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("tile", "beat")]
+    for name in ("offchip_read_bytes", "offchip_write_bytes", "onchip_bytes", "flops", "symbolic_offchip_bytes"):
+        assert numbers[0][name] == numbers[1][name], name
+    refused = step_hw("simulate", SOFTMAX, "--machine", "paper")
+    assert refused.code == 2 and "fix: add --fidelity tile" in refused.err

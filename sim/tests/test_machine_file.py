@@ -1,0 +1,43 @@
+"""Machines of tile fidelity by name and from files."""
+
+import pytest
+
+from sim.tile import BeatMachine, RooflineMachine
+from sim.tile.machine_file import machine_of
+from step_lang.errors import ConfigError
+from step_lang.hwconfig import HardwareConfig
+
+
+def test_names():
+    hw = HardwareConfig(tile=4)
+    assert machine_of("hardware", hw) == BeatMachine(hw)
+    assert machine_of("paper", hw) == RooflineMachine()
+    assert machine_of("paper", hw).memory.peak_bytes_per_cycle == 1024
+
+
+def test_a_file_changes_what_it_names(tmp_path):
+    path = tmp_path / "machine.toml"
+    path.write_text("[roofline]\ncompute_bw = 4096\n[memory]\nchannels = 16\n")
+    machine = machine_of(str(path), HardwareConfig())
+    assert machine.compute_bw == 4096 and machine.onchip_bandwidth == 64
+    assert machine.memory.channels == 16 and machine.memory.interval == 2
+
+
+@pytest.mark.parametrize("text, told", [
+    ("[roofline]\ncompute = 1\n", "unknown key 'roofline.compute' vs compute_bw"),
+    ("[roofline]\ncompute_bw = 0\n", "key 'roofline.compute_bw': 0 vs an int of at least 1"),
+    ("[roofline]\ndepth = true\n", "key 'roofline.depth': True vs an int"),
+    ("[tile]\nsize = 4\n", "unknown section 'tile' vs memory, roofline"),
+    ("[memory]\nchannels = 3\n", "memory.channels: 3 vs a power of two"),
+    ("roofline", "not TOML"),
+])
+def test_mistakes(tmp_path, text, told):
+    path = tmp_path / "machine.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=told.replace(".", r"\.")):
+        machine_of(str(path), HardwareConfig())
+
+
+def test_no_file():
+    with pytest.raises(ConfigError, match="'hardware', 'paper' or a readable TOML file"):
+        machine_of("nowhere.toml", HardwareConfig())

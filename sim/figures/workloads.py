@@ -10,7 +10,7 @@ from step_lang import Program
 
 from .lab import Point
 
-__all__ = ["MIXTRAL", "QWEN", "MoeModel", "moe_point", "routed_streams"]
+__all__ = ["MIXTRAL", "QWEN", "MoeModel", "attention_point", "moe_point", "routed_streams"]
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,15 @@ def moe_point(model: MoeModel, chosen: Sequence[Sequence[int]], tile_rows: int |
 def routed_streams(program: Program, chosen: Sequence[Sequence[int]]) -> dict[str, Any]:
     """Values of the input streams of `examples.moe` where ``chosen[t]`` are the experts of token t."""
     return {"route": [set(row) for row in chosen], "choice": [[{expert} for expert in row] for row in chosen]}
+
+
+def attention_point(lengths: Sequence[int], schedule: str, *, regions: int = 4, block: int = 0, ahead: int = 1,
+                    capacity: int = 6464, compute_bw: int = 2048, depth: int = 2, load_buffers: bool = True) -> Point:
+    """Attention of requests with ``lengths`` tokens in their caches: one KV head with 8 queries of 64 columns, cache
+    tiles of 32 tokens (`examples.attention` tells the schedules and ``block`` and ``ahead``)."""
+    tile = 32
+    parameters = {"batch": len(lengths), "regions": min(regions, len(lengths)), "schedule": schedule, "queries": 8,
+                  "dim": 64, "kv_tile": tile, "capacity": max(capacity, -(-(max(lengths) + 1) // tile) * tile),
+                  "ahead": ahead, "block": block}
+    machine = {"compute_bw": compute_bw, "depth": depth, "load_buffers": load_buffers}
+    return Point("examples.attention", parameters, machine, "examples.attention:request_streams", list(lengths))

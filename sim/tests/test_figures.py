@@ -131,6 +131,39 @@ def test_recorded_rtl_is_used_when_it_is_whole(tmp_path):
     assert module._recorded(path) == {}
 
 
+def test_attention_by_variation(lab, tmp_path):
+    module = figure_module(14)
+    groups = {"low": ((20, 0), (20, 1)), "high": ((400, 0), (400, 1))}
+    figure = module.make(lab, Traces(), batch=8, groups=groups, regions=2)
+    low, high = (figure.select(variation=name) for name in ("low", "high"))
+    assert [r["deviation"] for r in low + high] == [20, 20, 400, 400]
+    # A queue in order can only be slower than lists of one's own.
+    assert all(r["queued_cycles"] >= r["interleaved_cycles"] for r in low + high)
+    assert figure.claims[2].ours == (min(r["queued_over_dynamic"] for r in high),
+                                     max(r["queued_over_dynamic"] for r in high))
+    draw(figure, module.sketch, tmp_path / "a.svg", module.PANELS)
+
+
+def test_attention_by_batch(lab, tmp_path):
+    module = figure_module(15)
+    figure = module.make(lab, Traces(), batches=(4, 8), of=8, regions=2)
+    four, eight = figure.records()
+    assert four["tokens"] < eight["tokens"] and four["dynamic_cycles"] < eight["dynamic_cycles"]
+    assert four["coarse_over_dynamic"] > 1  # one block of 16: a region has it all
+    draw(figure, module.sketch, tmp_path / "a.svg", module.PANELS)
+
+
+def test_attention_schedules(lab, tmp_path):
+    module = figure_module(21)
+    group = {"low": ((20, 0),), "high": ((400, 0),)}
+    figure = module.make(lab, Traces(), groups={4: group, 8: group}, regions=2)
+    assert [(r["batch"], r["variation"]) for r in figure.records()] == [
+        (batch, variation) for batch in ("4", "8", "8+4") for variation in ("low", "high")]
+    four, eight, both = (figure.select(batch=batch, variation="high")[0] for batch in ("4", "8", "8+4"))
+    assert both["dynamic_cycles"] == pytest.approx(four["dynamic_cycles"] + eight["dynamic_cycles"])
+    draw(figure, module.sketch, tmp_path / "a.svg", module.PANELS)
+
+
 def test_every_figure_counts_its_points():
     for number in figure_numbers():
         assert figure_module(number).points() > 0

@@ -89,7 +89,7 @@ def cases(what: set[str], data: Path | None, small: bool) -> Iterator[Case]:
             asked: dict[str, Any] = {"factor": 64 * 8 if small else 16}
             if data:
                 asked["trace"] = str(data / f"traces/kv_lengths/b16/{name}.npy")
-            for schedule in attention.SCHEDULES:
+            for schedule in ("coarse", "interleaved", "dynamic"):
                 yield Case(f"attention, {variation} variation, {schedule}", attention,
                            {**sizes, "schedule": schedule}, asked)
             if not data:

@@ -4,7 +4,7 @@ own length, and regions of the hardware that work on different requests at a tim
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from step_lang.errors import BadParameter
 __all__ = ["SCHEDULES", "SMALL", "SWEEPS", "Memory", "Served", "build", "inputs", "known_schedule",
            "load_lengths", "random_lengths", "reference", "request_streams", "serve", "streams"]
 
-SCHEDULES = ("coarse", "interleaved", "dynamic")
+SCHEDULES = ("coarse", "interleaved", "queued", "dynamic")
 
 SMALL = {"queries": 8, "head_dim": 64}
 """Sizes where no model and nothing else is given: those of the paper's experiments."""
@@ -28,7 +28,7 @@ SMALL = {"queries": 8, "head_dim": 64}
 _PAPER = {"capacity": 6464, "kv_tile": 32, "regions": 4, "block": 16, "factor": 1, "compute_bw": 2048}
 
 SWEEPS = {
-    "schedules": [{"schedule": schedule} for schedule in SCHEDULES],
+    "schedules": [{"schedule": schedule} for schedule in SCHEDULES if schedule != "queued"],
     "fig14": [{"schedule": schedule, "batch": 64, **_PAPER} for schedule in SCHEDULES],
     "fig15": [{"schedule": schedule, "batch": 16, **_PAPER} for schedule in SCHEDULES],
 }
@@ -85,13 +85,15 @@ class Memory:
 class _Requests:
     """What a region is told of its requests ``[D]``: number, tokens in the cache, full tiles, rows of the last tile;
     and ``[D, 2]`` the order in which a tile, and the tiles, are put together. It is as much for a long request as for a
-    short one, so that no request waits for its turn while another is told."""
+    short one, so that no request waits for its turn while another is told. ``query``: its queries, where they were
+    loaded before it was known which region would serve it."""
 
     number: Stream
     length: Stream
     full: Stream
     rows: Stream
     order: Stream
+    query: Stream | None = None
 
 
 def build(batch: int = 16, regions: int = 4, schedule: str = "dynamic", queries: int | None = None,
@@ -103,6 +105,8 @@ def build(batch: int = 16, regions: int = 4, schedule: str = "dynamic", queries:
     Parameters
     ----------
     schedule : which region serves a request. ``"coarse"``: blocks of requests; ``"interleaved"``: round robin;
+        ``"queued"``: round robin too, but requests leave one queue in order, so that a region with a long one keeps
+        the others from theirs;
         ``"dynamic"``: the first that has completed one, after a round-robin start with ``ahead`` requests for each:
         one in work, the others so that it need not wait.
     block : coarse: requests of a block; regions that are left without any are not built. 0: as many blocks as regions.
@@ -161,7 +165,16 @@ def serve(memory: Memory, requests: int, regions: int, schedule: str, ahead: int
     free = None
     if schedule == "dynamic":
         free = ops.feedback(Selector(regions), (ragged("free"),), name="free")
-        parts = _dispatch(requests, regions, min(requests, regions * ahead), free, gate)
+        parts = _split(_requests("", requests, gate), _turns(requests, regions, min(requests, regions * ahead), free))
+    elif schedule == "queued":
+        if memory.by_rows:
+            raise BadParameter("schedule: 'queued' vs queries that are stored row by row, as inside of a layer",
+                               fix="choose another schedule")
+        whole = _requests("", requests, gate)
+        # As [D, 1], which can be repeated as it is: a region's link holds the next request's queries and nothing more.
+        query = ops.random_offchip_load(ops.repeat(whole.number, 1, name="number_once"), memory.q,
+                                        (memory.queries, memory.q.shape[1]), name="load_q")
+        parts = _split(replace(whole, query=query), ops.input_stream("turn", Selector(regions), (requests,)))
     else:
         parts = [_requests(f"{r}", len(mine), gate)
                  for r, mine in enumerate(_shares(schedule, requests, regions, block))]
@@ -179,16 +192,19 @@ def _requests(suffix: str, count: int, gate: Callable[[int, str], Stream] | None
     return _Requests(number, length, full, rows, ops.input_stream(f"order{suffix}", Selector(2), (count, 2)))
 
 
-def _dispatch(batch: int, regions: int, started: int, free: Stream,
-              gate: Callable[[int, str], Stream] | None) -> list[_Requests]:
-    """Requests to the region whose turn it is: the first ``started`` round robin, then to those that get free."""
+def _turns(batch: int, regions: int, started: int, free: Stream) -> Stream:
+    """Whose turn it is: the first ``started`` times round robin, then of regions that get free."""
     start = ops.input_stream("start", Selector(regions), (started,))
     either = ops.input_stream("either", Selector(2), (batch,))
     turns = ops.reassemble([start, free], either, rank=0, name="turns").assume((batch, 1))
-    turn = ops.flatten(turns, 0, 1, name="turn")
-    whole = _requests("", batch, gate)
+    return ops.flatten(turns, 0, 1, name="turn")
+
+
+def _split(whole: _Requests, turn: Stream) -> list[_Requests]:
+    """Requests to the region whose turn it is."""
+    regions = turn.type.n  # type: ignore[union-attr]
     parts = {name: ops.partition(stream, turn, rank=stream.rank, name=f"{name}_to_regions")
-             for name, stream in vars(whole).items()}
+             for name, stream in vars(whole).items() if stream is not None}
     return [_Requests(**{name: streams[r] for name, streams in parts.items()}) for r in range(regions)]
 
 
@@ -205,12 +221,16 @@ def _region(r: int, requests: _Requests, memory: Memory) -> Stream:
 
     keys, keys_written = _cache(f"k{r}", memory.k_cache, memory.k_new, old, end, shown.shape, requests, memory)
     values, values_written = _cache(f"v{r}", memory.v_cache, memory.v_new, old, end, shown.shape, requests, memory)
-    if memory.by_rows:
+    if requests.query is not None:
+        query = requests.query
+    elif memory.by_rows:
         query = ops.random_offchip_load(_rows_of(f"q{r}", requests, memory), memory.q, (1, size), name=f"load_q{r}")
         query = memory.accum(fn.concat_rows(), query, rank=1, name=f"q_packed{r}")
     else:
         query = ops.random_offchip_load(requests.number, memory.q, (memory.queries, size), name=f"load_q{r}")
-    query = ops.expand(ops.repeat(query, 1, name=f"q_once{r}"), shown, rank=1, name=f"q_again{r}")
+    if requests.query is None:
+        query = ops.repeat(query, 1, name=f"q_once{r}")
+    query = ops.expand(query, shown, rank=1, name=f"q_again{r}")
     mask = ops.random_offchip_load(shown, memory.mask, (1, memory.kv_tile), name=f"load_mask{r}")
 
     score = memory.map(fn.matmul(transpose_b=True), query, keys, name=f"qk{r}")
@@ -344,6 +364,9 @@ def request_streams(program: Program, lengths: Sequence[int]) -> dict[str, Any]:
                 f"order{suffix}": [[OLD, NEW]] * len(mine)}
 
     schedule = program.name.rpartition("_")[2]
+    if schedule == "queued":
+        regions = selector_bits(program, "turn")
+        return {**told("", range(batch)), "turn": [{i % regions} for i in range(batch)]}
     if schedule != "dynamic":
         counts = [op.output.shape[0] for op in program.operators
                   if op.kind == "input_stream" and op.name.startswith("number")]

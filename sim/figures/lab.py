@@ -19,6 +19,7 @@ from step_lang.errors import RtlError
 
 from ..dispatch import cache_directory
 from ..tile.accounting import ACCOUNTINGS, allocated_compute, onchip_bytes
+from ..tile.engine import serve_all_kinds
 from ..tile.machine import PAPER_MEMORY, RooflineMachine
 from ..tile.prediction import predict
 
@@ -80,6 +81,7 @@ class Lab:
         path = self.directory / f"{key}.json"
         found = _load(path)
         if found is None:
+            serve_all_kinds()
             found = compute()
             _save(path, found)
         else:

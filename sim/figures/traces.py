@@ -40,12 +40,11 @@ class Traces:
 
     def routing(self, name: str, batch: int, top_k: int, experts: int) -> Trace:
         """Experts of each token. Raises `BadParameter` where the directory has no such trace, or it has other sizes."""
-        from examples.routing import MIXTRAL_B64, choose_experts, load_experts, spread_counts
+        from examples.routing import TRACE_COUNTS, choose_experts, load_experts, spread_counts
 
         label = f"{name}_b{batch}"
         if self.directory is None:
-            known = {(64, 2, 8): MIXTRAL_B64}
-            counts = known.get((batch, top_k, experts)) or spread_counts(batch, top_k, experts)
+            counts = TRACE_COUNTS.get((batch, top_k, experts)) or spread_counts(batch, top_k, experts)
             chosen = choose_experts(counts, batch, top_k)
             return Trace(chosen.tolist(), f"{label}: generated")
         path = self._file(self.directory / "expert_routing" / label, "*.npz", 0)

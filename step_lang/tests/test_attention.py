@@ -92,6 +92,15 @@ def test_which_region_serves_whom():
         assert [result.streams[f"number{r}"].to_nested() for r in range(2)] == expected
 
 
+def test_queued_requests_leave_one_queue_round_robin():
+    program, tensors, streams = made({**SMALL, "schedule": "queued"}, LENGTHS)
+    result = interpret(program, tensors, streams, NUMERICS)
+    check(program, tensors, LENGTHS, result)
+    assert [result.streams[f"number_to_regions_{r}"].to_nested() for r in range(2)] == [[0, 2, 4], [1, 3, 5]]
+    loads = [op.name for op in program.operators if op.name.startswith("load_q")]
+    assert loads == ["load_q"]  # once, before it is known who serves whom
+
+
 @pytest.mark.parametrize("ahead", [1, 2, 9])
 def test_dynamic_schedule_follows_completions(ahead):
     """Region 1 completes all but the first requests it and region 0 began with; it is given those that follow."""
@@ -168,7 +177,7 @@ def test_lengths_of_a_directory(tmp_path):
 
 
 @pytest.mark.parametrize("parameters, text", [
-    ({"schedule": "best"}, "schedule: 'best' vs one of coarse, interleaved, dynamic"),
+    ({"schedule": "best"}, "schedule: 'best' vs one of coarse, interleaved, queued, dynamic"),
     ({"regions": 17}, r"regions: 17 vs 1\.\.16, the requests"),
     ({"kv_tile": 24}, "capacity: 512 vs a multiple of kv_tile 24"),
     ({"ahead": 0}, "ahead: 0 vs at least 1 request for each region"),
@@ -199,6 +208,7 @@ def test_wrong_lengths(tmp_path):
 def test_a_request_that_does_not_exist(schedule):
     """What the host says of a request is checked where it is used: an address behind the last request."""
     program, tensors, streams = made({**SMALL, "schedule": schedule}, LENGTHS)
-    streams["number" if schedule == "dynamic" else "number1"][-1] = 6
-    with pytest.raises(ViewOutOfRange, match=r"load_new_k\d.*address 6 .* vs tiles of tensor 'k_new' 0\.\.5"):
+    streams["number" if schedule in ("queued", "dynamic") else "number1"][-1] = 6
+    first = r"load_q.*'q'" if schedule == "queued" else r"load_new_k\d.*'k_new'"
+    with pytest.raises(ViewOutOfRange, match=first.replace(".*", ".*address 6 .* vs tiles of tensor ") + r" 0\.\.5"):
         interpret(program, tensors, streams, NUMERICS)

@@ -153,7 +153,7 @@ def test_layers_take_the_traces_of_a_directory(tmp_path):
 
 @pytest.mark.parametrize("parameters, text", [
     ({"kv_heads": 3}, "kv_heads: 3 vs a divisor of the 4 heads"),
-    ({"schedule": "best"}, "schedule: 'best' vs one of coarse, interleaved, dynamic"),
+    ({"schedule": "best"}, "schedule: 'best' vs one of coarse, interleaved, queued, dynamic"),
     ({"tile_b": 3}, "tile_b: 3 vs a divisor of 4, the tokens"),
     ({"tile_f": 5}, "tile_f: 5 vs a divisor of intermediate 16"),
     ({"capacity": 30}, "capacity: 30 vs a multiple of kv_tile 8"),

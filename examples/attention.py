@@ -85,8 +85,8 @@ class Memory:
 class _Requests:
     """What a region is told of its requests ``[D]``: number, tokens in the cache, full tiles, rows of the last tile;
     and ``[D, 2]`` the order in which a tile, and the tiles, are put together. It is as much for a long request as for a
-    short one, so that no request waits for its turn while another is told. ``query``: its queries, where they were
-    loaded before it was known which region would serve it."""
+    short one, so that no request waits for its turn while another is told. ``query`` ``[D, 1]``: its
+    queries, where they were loaded before it was known which region would serve it."""
 
     number: Stream
     length: Stream
@@ -167,13 +167,8 @@ def serve(memory: Memory, requests: int, regions: int, schedule: str, ahead: int
         free = ops.feedback(Selector(regions), (ragged("free"),), name="free")
         parts = _split(_requests("", requests, gate), _turns(requests, regions, min(requests, regions * ahead), free))
     elif schedule == "queued":
-        if memory.by_rows:
-            raise BadParameter("schedule: 'queued' vs queries that are stored row by row, as inside of a layer",
-                               fix="choose another schedule")
         whole = _requests("", requests, gate)
-        # As [D, 1], which can be repeated as it is: a region's link holds the next request's queries and nothing more.
-        query = ops.random_offchip_load(ops.repeat(whole.number, 1, name="number_once"), memory.q,
-                                        (memory.queries, memory.q.shape[1]), name="load_q")
+        query = _queries("", whole, memory)
         parts = _split(replace(whole, query=query), ops.input_stream("turn", Selector(regions), (requests,)))
     else:
         parts = [_requests(f"{r}", len(mine), gate)
@@ -210,7 +205,7 @@ def _split(whole: _Requests, turn: Stream) -> list[_Requests]:
 
 def _region(r: int, requests: _Requests, memory: Memory) -> Stream:
     """The numbers of the requests, each when all that is to be written for it has been."""
-    count, size = requests.number.shape[0], memory.q.shape[1]
+    count = requests.number.shape[0]
     # A request's cache begins at tile number * tiles; a tile's row of the mask is how many tokens its first one has
     # behind it.
     first = ops.flat_map(fn.affine_addresses(shape=(1,), scale=memory.tiles), requests.number, name=f"first{r}")
@@ -221,15 +216,7 @@ def _region(r: int, requests: _Requests, memory: Memory) -> Stream:
 
     keys, keys_written = _cache(f"k{r}", memory.k_cache, memory.k_new, old, end, shown.shape, requests, memory)
     values, values_written = _cache(f"v{r}", memory.v_cache, memory.v_new, old, end, shown.shape, requests, memory)
-    if requests.query is not None:
-        query = requests.query
-    elif memory.by_rows:
-        query = ops.random_offchip_load(_rows_of(f"q{r}", requests, memory), memory.q, (1, size), name=f"load_q{r}")
-        query = memory.accum(fn.concat_rows(), query, rank=1, name=f"q_packed{r}")
-    else:
-        query = ops.random_offchip_load(requests.number, memory.q, (memory.queries, size), name=f"load_q{r}")
-    if requests.query is None:
-        query = ops.repeat(query, 1, name=f"q_once{r}")
+    query = _queries(f"{r}", requests, memory) if requests.query is None else requests.query
     query = ops.expand(query, shown, rank=1, name=f"q_again{r}")
     mask = ops.random_offchip_load(shown, memory.mask, (1, memory.kv_tile), name=f"load_mask{r}")
 
@@ -250,6 +237,18 @@ def _region(r: int, requests: _Requests, memory: Memory) -> Stream:
     for written in (keys_written, values_written, out_written):
         done = ops.expand(done, written, rank=0, name=f"{written.name}_done")
     return done
+
+
+def _queries(suffix: str, requests: _Requests, memory: Memory) -> Stream:
+    """The queries of each request, ``[D, 1]``: as they are repeated for its tiles."""
+    size = memory.q.shape[1]
+    if memory.by_rows:
+        rows = ops.random_offchip_load(_rows_of(f"q{suffix}", requests, memory), memory.q, (1, size),
+                                       name=f"load_q{suffix}")
+        query = memory.accum(fn.concat_rows(), rows, rank=1, name=f"q_packed{suffix}")
+    else:
+        query = ops.random_offchip_load(requests.number, memory.q, (memory.queries, size), name=f"load_q{suffix}")
+    return ops.repeat(query, 1, name=f"q_once{suffix}")
 
 
 def _rows_of(name: str, requests: _Requests, memory: Memory) -> Stream:

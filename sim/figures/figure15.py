@@ -28,7 +28,7 @@ def points() -> int:
 
 def make(lab: Lab, traces: Traces, batches: Sequence[int] = BATCHES, of: int = 64, regions: int = 4) -> Figure:
     """The figure, batches being the first requests of one of ``of``; other sizes than the paper's are for tests."""
-    figure = Figure(15, TITLE, COLUMNS, [], notes=[f"Inputs: {traces.said}, the first requests of a batch.", *SAID[1:]])
+    figure = Figure(15, TITLE, COLUMNS, [], notes=[f"Inputs: {traces.said}, the first requests of a batch.", *SAID[2:]])
     for batch in batches:
         trace = traces.lengths(of, DEVIATION, count=batch)
         coarse, dynamic = (cycles_of(lab, trace.values, name, regions=regions) for name in ("coarse", "dynamic"))

@@ -27,6 +27,7 @@ SAID = [
     "queued: round robin, but requests leave one queue in order, so that a region with a long request keeps the "
     "others from theirs; the paper's interleaved schedule is this one (its text says that it blocks). interleaved: "
     "each region has its own list and never waits for another.",
+    "Links hold one tile, as in the artifact.",
     f"coarse: blocks of {BLOCK} requests, a block a region. dynamic: a region is given its next request when it has "
     "completed one."]
 

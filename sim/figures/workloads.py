@@ -10,12 +10,13 @@ from step_lang import Program
 
 from .lab import Point
 
-__all__ = ["MIXTRAL", "QWEN", "MoeModel", "attention_point", "moe_point", "routed_streams"]
+__all__ = ["MIXTRAL", "QWEN", "MoeModel", "attention_point", "layer_point", "layer_streams", "moe_point",
+           "routed_streams"]
 
 
 @dataclass(frozen=True)
 class MoeModel:
-    """A mixture-of-experts layer; ``trace`` names the model in file names."""
+    """A mixture-of-experts layer, and the heads of its attention; ``trace`` names the model in file names."""
 
     name: str
     trace: str
@@ -23,14 +24,27 @@ class MoeModel:
     top_k: int
     hidden: int
     intermediate: int
+    layers: int = 1
+    heads: int = 4
+    kv_heads: int = 2
+    head_dim: int = 8
+
+    @classmethod
+    def preset(cls, name: str, key: str, trace: str) -> MoeModel:
+        """Of the presets of `examples.models`."""
+        from examples.models import model
+
+        found = model(key)
+        return cls(name, trace, found.experts, found.top_k, found.hidden, found.intermediate, found.layers, found.heads,
+                   found.kv_heads, found.head_dim)
 
     def build_parameters(self) -> dict[str, Any]:
         """As `examples.moe.build` names them."""
         return {"experts": self.experts, "top_k": self.top_k, "hidden": self.hidden, "intermediate": self.intermediate}
 
 
-MIXTRAL = MoeModel("Mixtral-8x7B", "mixtral", 8, 2, 4096, 14336)
-QWEN = MoeModel("Qwen3-30B-A3B", "qwen", 128, 8, 2048, 768)
+MIXTRAL = MoeModel.preset("Mixtral-8x7B", "mixtral-8x7b", "mixtral")
+QWEN = MoeModel.preset("Qwen3-30B-A3B", "qwen3-30b-a3b", "qwen")
 
 
 def moe_point(model: MoeModel, chosen: Sequence[Sequence[int]], tile_rows: int | None, compute_bw: int = 4096,
@@ -57,12 +71,38 @@ def routed_streams(program: Program, chosen: Sequence[Sequence[int]]) -> dict[st
 
 
 def attention_point(lengths: Sequence[int], schedule: str, *, regions: int = 4, block: int = 0, ahead: int = 1,
-                    capacity: int = 6464, compute_bw: int = 2048, depth: int = 2, load_buffers: bool = True) -> Point:
+                    capacity: int = 6464, compute_bw: int = 2048, depth: int = 1) -> Point:
     """Attention of requests with ``lengths`` tokens in their caches: one KV head with 8 queries of 64 columns, cache
-    tiles of 32 tokens (`examples.attention` tells the schedules and ``block`` and ``ahead``)."""
+    tiles of 32 tokens (`examples.attention` tells the schedules and ``block`` and ``ahead``). Links hold ``depth``
+    tiles, 1 in the paper's artifact."""
     tile = 32
     parameters = {"batch": len(lengths), "regions": min(regions, len(lengths)), "schedule": schedule, "queries": 8,
                   "dim": 64, "kv_tile": tile, "capacity": max(capacity, -(-(max(lengths) + 1) // tile) * tile),
                   "ahead": ahead, "block": block}
-    machine = {"compute_bw": compute_bw, "depth": depth, "load_buffers": load_buffers}
+    machine = {"compute_bw": compute_bw, "depth": depth}
     return Point("examples.attention", parameters, machine, "examples.attention:request_streams", list(lengths))
+
+
+def layer_point(model: MoeModel, chosen: Sequence[Sequence[int]], lengths: Sequence[int], *, schedule: str,
+                tile_rows: int | None, tile_f: int = 64, regions: int = 0, compute_bw: int = 4096,
+                attention_bw: int = 2048, attention_regions: int = 4, capacity: int = 6464, depth: int = 2) -> Point:
+    """A whole layer of ``model``, `examples.layer`: queries, keys and values, attention, experts."""
+    tile = 32
+    parameters = model.build_parameters() | {
+        "batch": len(chosen), "heads": model.heads, "kv_heads": model.kv_heads, "head_dim": model.head_dim,
+        "schedule": schedule, "attention_regions": attention_regions, "kv_tile": tile, "ahead": 1, "projection": False,
+        "capacity": max(capacity, -(-(max(lengths) + 1) // tile) * tile), "tile_f": tile_f, "regions": regions,
+        "compute_bw": compute_bw, "attention_bw": attention_bw}
+    parameters |= {"tiling": "dynamic"} if tile_rows is None else {"tiling": "static", "tile_rows": tile_rows}
+    return Point("examples.layer", parameters, {"compute_bw": compute_bw, "row_depth": len(chosen), "depth": depth},
+                 f"{__name__}:layer_streams", {"chosen": [list(row) for row in chosen], "lengths": list(lengths)})
+
+
+def layer_streams(program: Program, given: dict[str, Any]) -> dict[str, Any]:
+    """Values of the input streams of `examples.layer`: experts of tokens, and tokens in the cache of each, the same for
+    all its KV heads."""
+    from examples import attention, layer
+
+    heads = program.tensors["k_new"].shape[0] // len(given["lengths"])
+    return {**layer.streams(program), **routed_streams(program, given["chosen"]),
+            **attention.request_streams(program, [n for n in given["lengths"] for _ in range(heads)])}

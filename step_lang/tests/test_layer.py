@@ -50,6 +50,7 @@ LENGTHS = [4, 0, 31, 9]
 WAYS = [
     {},
     {"schedule": "interleaved"},
+    {"schedule": "queued"},
     {"schedule": "coarse", "attention_regions": 4, "block": 3, "tiling": "static", "tile_rows": 2, "regions": 2},
     {"shared_experts": 2, "tile_b": 2},
     {"shared_experts": 1, "tiling": "static", "tile_rows": 2, "projection": False},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def make(lab: Lab, traces: Traces, sizes: Sequence[Mapping[str, int]] | None = N
         "tile_cycles: tile fidelity on the same hardware. roofline_cycles: the rule of the paper's section 4.3, with "
         "the hardware's FLOPs/cycle, on-chip and off-chip bandwidth."])
     for size in sizes or _sizes():
-        found = lab.keep(["figure 8", dict(size), hw.to_toml()], lambda size=size: _measure(size, hw))
+        found = lab.keep(["figure 8", dict(size), hw.to_toml()], partial(_measure, size, hw))
         rtl = known.get((size["tile_b"], size["tile_f"]))
         if rtl is not None and rtl[1] != found["offchip_bytes"]:
             raise RtlError(f"{recorded}: {rtl[1]} B of traffic for {dict(size)} vs {found['offchip_bytes']} B",
@@ -95,7 +96,7 @@ def _sizes() -> list[dict[str, int]]:
     return SWEEPS["fig8"]
 
 
-def _measure(size: Mapping[str, int], hw: HardwareConfig) -> dict[str, Any]:
+def _measure(size: Mapping[str, Any], hw: HardwareConfig) -> dict[str, Any]:
     from examples import swiglu
 
     program = swiglu.build(**size)
@@ -104,7 +105,7 @@ def _measure(size: Mapping[str, int], hw: HardwareConfig) -> dict[str, Any]:
     machines: dict[str, Machine] = {
         "tile_cycles": BeatMachine(hw),
         # A matrix unit does k_per_cycle products for each of its T x T outputs, a memory moves a tile a cycle.
-        "roofline_cycles": RooflineMachine(compute_bw=2 * t * t * hw.k_per_cycle, onchip_bandwidth=2 * t * t,
+        "roofline_cycles": RooflineMachine(compute_bw=2 * t * t * (hw.k_per_cycle or t), onchip_bandwidth=2 * t * t,
                                            memory=hw.memory)}
     found = {"beat_cycles": beats.cycles, "offchip_bytes": beats.offchip_bytes}
     for name, machine in machines.items():

@@ -37,10 +37,10 @@ LENGTHS = {"low": "conv_stdev0174_1845_1860", "high": "conv_stdev1226_0075_0090"
            "higher": "conv_stdev1455_0821_0836"}
 """Traces of KV-cache lengths by how much they vary (deviation 174, 1,226 and 1,455 tokens)."""
 
-ATTENTION: dict[str, Any] = {"k_per_cycle": 1, "memory": {"channels": 4, "burst_bytes": 128, "interval": 1}}
-"""Attention's hardware: lengths are the trace's over 16, and so are the FLOPs a cycle of an operator that multiplies:
-128 for the paper's 2,048 (at T = 8 cells one product deep), so that a request takes as long as in the paper; and a
-memory that feeds four regions at once (512 bytes a cycle)."""
+ATTENTION: dict[str, Any] = {"k_per_cycle": 2, "memory": {"channels": 4, "burst_bytes": 128, "interval": 1}}
+"""Attention's hardware: operators that multiply a tile in four cycles as the paper's do, which at T = 8 are cells two
+products deep, and a memory that feeds four regions at once (512 bytes a cycle). ``--products 1`` makes a request, whose
+length is the trace's over 16, take as long as in the paper."""
 
 COLUMNS = {"program": "program", "cycles": "cycles", "model_cycles": "model", "error": "error",
            "bit_exact": "bit-exact", "offchip_bytes": "off-chip bytes", "traffic_exact": "= expression",
@@ -96,13 +96,13 @@ def cases(what: set[str], data: Path | None, small: bool) -> Iterator[Case]:
                 return
 
 
-def hardware(case: Case, tile: int) -> HardwareConfig:
-    """The configuration that a case runs on."""
+def hardware(case: Case, tile: int, products: int = 0) -> HardwareConfig:
+    """The configuration that a case runs on; ``products``: how deep attention's cells are, 0 for `ATTENTION`'s."""
     hw = HardwareConfig(tile=tile)
     if case.module is not attention:
         return hw
     memory = dataclasses.replace(hw.memory, **ATTENTION["memory"])
-    return dataclasses.replace(hw, k_per_cycle=min(tile, ATTENTION["k_per_cycle"]), memory=memory)
+    return dataclasses.replace(hw, k_per_cycle=min(tile, products or ATTENTION["k_per_cycle"]), memory=memory)
 
 
 def sized(case: Case, hw: HardwareConfig, seed: int, tolerance: float) -> tuple[Design, dict[str, Any], int]:
@@ -179,6 +179,8 @@ def main() -> None:
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name has TEXT, such as 'static N = 8'")
     parser.add_argument("--data", type=Path, help="directory that holds traces/")
     parser.add_argument("--tile", type=int, default=8)
+    parser.add_argument("--products", type=int, default=0, metavar="K",
+                        help="attention's cells fold K products a cycle (default: 2)")
     parser.add_argument("--simulator", choices=["verilator", "icarus"], default="verilator")
     parser.add_argument("--model", action="store_true", help="the model only, without RTL")
     parser.add_argument("--small", action="store_true", help="small layers, for a quick look")
@@ -194,7 +196,7 @@ def main() -> None:
     for case in cases(set(arguments.what or ["moe", "attention"]), arguments.data, arguments.small):
         if arguments.only not in case.name:
             continue
-        rows.append(run(case, hardware(case, arguments.tile), arguments))
+        rows.append(run(case, hardware(case, arguments.tile, arguments.products), arguments))
         print(f"{case.name}: {rows[-1]['cycles']:,} cycles, {rows[-1]['wall_seconds']:.0f} s", file=sys.stderr)
         (arguments.output / "layers.json").write_text(json.dumps(rows, indent=1))
         (arguments.output / "layers.md").write_text(table(rows))

@@ -9,6 +9,7 @@ from rich.console import Group
 from rich.table import Table
 
 from step_lang.errors import ConfigError, RtlError
+from step_lang.metrics import DEFAULT_COMPUTE_BW
 from step_lang.roofline import roofline
 
 from .options import (
@@ -78,7 +79,7 @@ def simulate(
     file, design = design_of(program, settings, config, overrides, seed)
     constants, where = calibration_constants(calibration, design.hw)
     costs, symbols = metrics(design.program), {}
-    if costs.symbols:  # sizes that only the run knows
+    if set(costs.symbols) - {DEFAULT_COMPUTE_BW}:  # sizes that only the run knows
         symbols = design.interpret(load_tensors(file, design, seed, ()), lowered=False).symbols
         costs = costs.substitute(symbols)
     note_warnings(design)

@@ -163,6 +163,13 @@ def streams(program, seed=0):
         assert (found["offchip_read_bytes"], found["symbolic_offchip_bytes"]) == (reads, reads + (3 + seed) * 32)
 
 
+def test_a_static_program_is_predicted_without_values(tmp_path):
+    """The bandwidth that an operator does not state was taken for a size that only a run knows."""
+    outcome = step_hw("simulate", write(tmp_path, FORK_JOIN + "\n\ndef inputs(program, seed):\n    raise ValueError\n"),
+                      *T4, "--hw", "link.depth=16")
+    assert outcome.code == 0, outcome.err
+
+
 def test_piped_lines_are_not_broken(copy):
     """Output is as wide as it needs to be, whatever rich takes for the width of a pipe."""
     done = subprocess.run(

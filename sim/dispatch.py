@@ -33,10 +33,11 @@ KINDS = {kinds}
 
 @njit(cache=True)
 def run(kind, par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycles, sinks):
-    """Steps until all sinks are done (0), no activity for quiet_cycles (1), max_cycles (2) or a unit error (3)."""
+    """Steps until all sinks are done (0), no activity for quiet_cycles (1), max_cycles (2) or a unit error (3). After 2
+    it goes on where it was."""
     n_links = net.links.shape[0]
     cycle = net.misc[0]
-    quiet = 0
+    quiet = net.misc[6]
     while cycle < max_cycles:
         net.misc[0] = cycle
         net.misc[2] = 0
@@ -65,6 +66,7 @@ def run(kind, par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycl
             net.misc[0] = cycle
             return 1
     net.misc[0] = cycle
+    net.misc[6] = quiet
     return 2
 '''
 

@@ -18,6 +18,9 @@ PORTS = 16
 GRANTS = 8_000_000
 """Grants of all operators that a run can record (the memory is only taken as they come)."""
 
+SLICE = 100_000
+"""Cycles that the compiled engine steps at a time: a fraction of a second."""
+
 
 @dataclass
 class Packing:
@@ -103,7 +106,11 @@ def run_graph(graph, hw, calibration: dict | None = None, *, trace: bool = False
     stat = np.zeros((n, len(STATUSES)), dtype=np.int64)
     sinks = np.array([u.index for u in graph.units if u.is_sink], dtype=np.int64)
     last_status = np.zeros(n, dtype=np.int64)
-    code = compiled.run(kind, build.par, st, ins, outs, net, stat, last_status, max_cycles, quiet_cycles, sinks)
+    code = 2
+    while code == 2 and net.misc[0] < max_cycles:
+        # Between slices Python sees a Ctrl-C.
+        until = min(max_cycles, int(net.misc[0]) + SLICE)
+        code = compiled.run(kind, build.par, st, ins, outs, net, stat, last_status, until, quiet_cycles, sinks)
     filled, granted = int(net.misc[1]), int(net.misc[5])
     if granted > len(net.grants):
         raise ProgramError(f"grants of operators that arbitrate: {granted} vs {len(net.grants)} that a run can record",

@@ -43,7 +43,7 @@ class Network(NamedTuple):
     ring : int64 [sum of depths, 2]       tokens and values, one link behind the other
     trace : int64 [n, 3]                  (cycle, link, token) of every push when tracing, else [0, 3]
     misc : int64 [8]                      0: current cycle, 1: trace fill, 2: activity of this cycle, 3: error unit + 1,
-                                          4: error code, 5: grants given
+                                          4: error code, 5: grants given, 6: cycles without activity, between slices
     heap : int64 [h]                      unit-private memory, offsets given at packing time
     grants : int64 [n, 3]                 (cycle, unit, input) of every grant of an operator that arbitrates
     """

@@ -1,7 +1,13 @@
 """What the model reports, against sums done by hand."""
 
+import signal
+import time
+
+import numpy as np
 import pytest
 
+from sim import engine
+from sim.engine import run_graph
 from sim.prediction import predict, warm_up
 from step_hw.design import Design
 from step_lang import Program, bf16, fn, ops
@@ -61,6 +67,50 @@ def test_a_trace_has_every_beat():
     found = predict(design.graph, design.hw, trace=True)
     assert len(found.outcome.trace) == sum(found.beats.values()) == 9
     assert len(predict(design.graph, design.hw).outcome.trace) == 0
+
+
+def fork_join() -> Design:
+    with Program("fork_join") as p:
+        x = p.tensor("x", (T, 8 * T), bf16)
+        tiles = ops.linear_offchip_load(x, (T, T), shape=(1, 8), stride=(0, 1), name="load_x")
+        back = ops.repeat(ops.accum(fn.max(), tiles, rank=1, name="fold"), 8, name="back")
+        ops.linear_offchip_store(ops.map(fn.max(), tiles, back, name="join"), p.tensor("y", (T, 8 * T), bf16))
+    return Design(p, HardwareConfig(tile=T))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_slices_of_cycles_make_one_run(size, monkeypatch):
+    """A run that ends and one that hangs, whose last activity is cycles before a slice ends."""
+    design, hangs = copy(8), fork_join()
+    whole, hung = predict(design.graph, design.hw, trace=True), run_graph(hangs.graph, hangs.hw)
+    monkeypatch.setattr(engine, "SLICE", size)
+    sliced = predict(design.graph, design.hw, trace=True)
+    assert sliced.as_json() | {"wall_seconds": 0} == whole.as_json() | {"wall_seconds": 0}
+    assert np.array_equal(sliced.outcome.trace, whole.outcome.trace)
+    again = run_graph(hangs.graph, hangs.hw)
+    assert (hung.reason, hung.cycles) == (again.reason, again.cycles) and hung.reason == "deadlock"
+    assert np.array_equal(hung.stat, again.stat)
+
+
+def test_a_long_run_can_be_interrupted():
+    """The compiled engine ran to the end, for minutes, before Python saw a Ctrl-C."""
+    with Program("long") as p:
+        x = p.tensor("x", (T, T), bf16)
+        tiles = ops.repeat(ops.repeat(ops.linear_offchip_load(x, (T, T)), 1 << 20), 1 << 20)
+        ops.linear_offchip_store(ops.accum(fn.last(), tiles, rank=3), p.tensor("y", (T, T), bf16))
+    design = Design(p, HardwareConfig(tile=T))
+    with pytest.raises(DeadlockError, match="stopped after 100 cycles"):
+        predict(design.graph, design.hw, max_cycles=100)  # compiled by now
+    began = time.monotonic()
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            predict(design.graph, design.hw)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - began < 30
 
 
 def test_the_same_every_time():

@@ -5,6 +5,7 @@ import pytest
 
 from examples import attention, matmul, moe, ragged_softmax, simplified_moe, softmax, swiglu
 from sim.tile import RooflineMachine, predict
+from sim.tile import engine as tile_engine
 from sim.tile.engine import run_tiles
 from sim.tile.graph import tile_graph
 from sim.tile.network import ERROR, GRANTED
@@ -78,6 +79,17 @@ def test_the_memory_is_shared():
     predicted = predict(copy())
     assert 1024 <= predicted.cycles <= 1024 + 14 + 2 * 8 + 4
     assert predicted.memory_utilisation > 0.95
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_slices_of_events_make_one_run(size, monkeypatch):
+    """Between slices Python sees a Ctrl-C."""
+    whole = predict(copy())
+    monkeypatch.setattr(tile_engine, "_SLICE", size)
+    sliced = predict(copy())
+    assert (sliced.cycles, sliced.memory_utilisation) == (whole.cycles, whole.memory_utilisation)
+    with pytest.raises(DeadlockError, match="stopped after 7 events"):
+        run_tiles(tile_graph(copy(), RooflineMachine()), most_events=7)
 
 
 def test_roofline_of_an_operator():

@@ -15,6 +15,7 @@ from ..dispatch import compiled_engine
 from .graph import TileGraph
 from .network import (
     BUFFERS_LEFT,
+    EVENTS,
     GRANTED,
     NODES_LEFT,
     TRACED,
@@ -34,11 +35,14 @@ KINDS = {kinds}
 
 @njit(cache=True)
 def run(kind, par, st, ins, outs, net, most):
-    """Handle events until none is left (0), an error (1), ``most`` events (2), or arrays are too small (3)."""
+    """Handle events until none is left (0), an error (1), ``most`` events (2), or arrays are too small (3).
+    After 2 and 3 it goes on where it was."""
     while net.misc[HEAP_SIZE] > 0:
         if (net.misc[NODES_LEFT] < 2 or net.misc[BUFFERS_LEFT] < 2 or net.misc[TRACED] + 512 > net.trace.shape[0]
                 or net.misc[GRANTED] + 2 > net.grants.shape[0] or net.misc[HEAP_SIZE] + 512 > net.events.shape[0]):
             return 3
+        if net.misc[EVENTS] >= most:
+            return 2
         u, now = next_event(net)
         if u < 0:
             continue
@@ -46,8 +50,6 @@ def run(kind, par, st, ins, outs, net, most):
             wake(net, u, net.free[u])
             continue
         net.misc[EVENTS] += 1
-        if net.misc[EVENTS] > most:
-            return 2
         k = kind[u]
         status = False
         if True:
@@ -59,6 +61,10 @@ def run(kind, par, st, ins, outs, net, most):
             wake(net, u, max(now, net.free[u]))
     return 0
 '''
+
+
+_SLICE = 1_000_000
+"""Events that the compiled engine handles at a time: a fraction of a second."""
 
 
 def operator_modules() -> dict[str, ModuleType]:
@@ -92,11 +98,13 @@ def run_tiles(graph: TileGraph, *, most_events: int = 2_000_000_000) -> TileRun:
     st = np.zeros((len(kind), graph.state_words), dtype=np.int64)
     for u in range(len(kind)):
         _start(net, u)
-    while True:
-        code = compiled.run(kind, graph.par, st, graph.ins, graph.outs, net, most_events)
-        if code != 3:
-            break
-        net = _larger(net)
+    code = 2
+    while code == 3 or (code == 2 and net.misc[EVENTS] < most_events):
+        # Between slices Python sees a Ctrl-C.
+        until = min(most_events, int(net.misc[EVENTS]) + _SLICE)
+        code = compiled.run(kind, graph.par, st, graph.ins, graph.outs, net, until)
+        if code == 3:
+            net = _larger(net)
     if code == 2:
         raise DeadlockError(f"the model stopped after {most_events} events, before the program ended")
     return TileRun(graph, net, st, int(code))

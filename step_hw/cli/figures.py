@@ -23,9 +23,9 @@ __all__ = ["figures"]
               help="The paper's traces: expert_routing and kv_lengths (default: generated ones).")
 @json_option
 def figures(numbers: tuple[int, ...], output: Path, data: Path | None, json_path: Path | None) -> None:
-    """Make figures of the paper's evaluation, its claims beside ours.
+    """Make figures of the paper's evaluation.
 
-    Default: all of them.
+    Default: all of them, each with its claims beside ours.
 
     For each figure NN writes figureNN.csv, figureNN_claims.csv and figureNN.svg. Runs are kept by content in
     $STEP_HW_CACHE: a command that was interrupted goes on where it stopped, finished figures stay.

@@ -11,6 +11,7 @@ import numpy as np
 
 from step_hw.design import Design
 from step_hw.run_record import RunRecord
+from step_lang import Program
 from step_lang.errors import RtlError
 from step_lang.host_streams import host_tokens
 
@@ -128,7 +129,20 @@ def run(
         )
     )
     if not found.verdict.bit_exact:
-        raise RtlError(f"RTL of '{design.program.name}' differs from the interpreter: {found.verdict.differences[0]}")
+        raise RtlError(f"RTL of '{design.program.name}' differs from the interpreter: {found.verdict.differences[0]}",
+                       fix=_unordered(design.program))
+
+
+def _unordered(program: Program) -> str | None:
+    """Where the program may be at fault: tensors whose accesses only its author can order."""
+    written = [(tensor.name, op) for op in program.operators for tensor in op.tensors_written]
+    names = {name for name, op in written for other in program.operators if other is not op
+             for tensor in (*other.tensors_read, *other.tensors_written) if tensor.name == name}
+    if not names:
+        return None
+    found = ", ".join(f"'{name}'" for name in sorted(names))
+    return (f"make what reads or overwrites tensor {found} wait for the acknowledgement of the store that it needs: "
+            "the interpreter has an order of its own")
 
 
 def _record(file: ProgramFile, design: Design, tensors: dict[str, np.ndarray], found: Measurement) -> RunRecord:

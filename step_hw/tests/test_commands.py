@@ -318,6 +318,40 @@ def test_run_is_replayed_from_its_files(tmp_path):
     assert missing.code == 2 and "run.json, run.npz and the program file" in missing.err
 
 
+RACE = """
+from step_lang import Program, fn, int32, ops, scalar, u32
+
+
+def build():
+    with Program("race") as p:
+        x, d = p.tensor("x", (4, 1), int32), p.tensor("d", (4, 1), int32)
+        tiles = ops.linear_offchip_load(d, (1, 1), shape=(4,), stride=(1,))
+        for _ in range(3):
+            tiles = ops.map(fn.scale(1), tiles)
+        at = ops.input_stream("at", scalar(u32), (4,))
+        ops.random_offchip_store(at, tiles, x).optional = True
+        ops.linear_offchip_store(ops.random_offchip_load(at, x, (1, 1)), p.tensor("y", (4, 1), int32))
+    return p
+
+
+def inputs(program, seed):
+    import numpy
+    return {"x": numpy.zeros((4, 1), "i4"), "d": numpy.ones((4, 1), "i4")}
+
+
+def streams(program, seed):
+    return {"at": [0, 1, 2, 3]}
+"""
+
+
+def test_a_read_that_does_not_wait_for_its_store(tmp_path):
+    """RTL reads what was there before, the interpreter what is stored: the message says what orders them."""
+    outcome = step_hw("cosim", write(tmp_path, RACE), "--hw", "tile.size=2", "--simulator", "icarus",
+                      "-o", tmp_path / "out")
+    assert outcome.code == 2 and "RTL of 'race' differs from the interpreter: tensor 'y' differs" in outcome.err
+    assert "fix: make what reads or overwrites tensor 'x' wait for the acknowledgement of the store" in outcome.err
+
+
 def test_cosim_of_a_given_tensor(copy, tmp_path):
     x = np.arange(8 * 16, dtype=np.uint16).reshape(8, 16)
     np.save(tmp_path / "x.npy", x)

@@ -246,5 +246,5 @@ def test_links_of_a_loop_have_its_name():
         (back,) = ops.partition(either, ops.input_stream("keep", Selector(1), (3,)), rank=0, name="back")
         ops.linear_offchip_store(back, p.tensor("y", (3, 1), int32), name="store_y")
         again.connect(back)
-    names = [link.name for link in Design(p, HW, {"control": [], "keep": [], "start": []}).graph.links]
+    names = [link.name for link in Design(p, HW, {"control": [{0}] * 3, "keep": [{0}] * 3, "start": [1]}).graph.links]
     assert {"back", "again", "back__to__store_y"} <= set(names)

@@ -30,7 +30,7 @@ CONNECT_SECONDS = 10
 """Patience with a scheduler that does not answer."""
 
 _CONFIG = {
-    "distributed.scheduler.allowed-failures": 1,  # a point that takes two workers down is told as its row
+    "distributed.scheduler.allowed-failures": 0,  # `run` tries the points of a dead worker again, each alone
     "distributed.worker.memory.target": False,  # results are small: there is nothing to spill
     "distributed.worker.memory.spill": False,
     "distributed.worker.memory.pause": False,  # a worker that waits for memory that nobody frees would wait for ever

@@ -37,7 +37,7 @@ NUMBERS: dict[str, type] = {
 cycles, total_cycles, offchip_read_bytes, offchip_write_bytes : as of `sim.prediction.Prediction`
 traffic_exact : whether these bytes are the symbolic expression's at the run's sizes
 onchip_bytes, flops : the symbolic expressions at the run's sizes
-peak_frames, peak_bytes : scratchpads at their fullest, summed over scratchpads
+peak_frames, peak_bytes : scratchpads at their fullest, summed over scratchpads; tile fidelity knows no frames
 compute_utilisation : flops over cycles times the FLOPs/cycle of all operators that compute
 wall_seconds : what it took to build, lower and model the point
 """
@@ -111,7 +111,46 @@ class _Beat:
         }
 
 
-FIDELITIES: dict[str, Callable[[Case], Model]] = {"beat": _Beat}
+class _Tile:
+    """Tile fidelity: every logical tile, on the machine that the configuration describes."""
+
+    def __init__(self, case: Case):
+        from ..tile import BeatMachine
+        from ..tile.graph import tile_graph
+
+        case.program.check()
+        self.case, self.machine = case, BeatMachine(case.hw)
+        graph = tile_graph(case.program, self.machine, case.streams)
+        self.content = content_hash(
+            "tile", model_hash(), case.hw, graph.kinds, graph.names, graph.par, graph.ins, graph.outs, graph.heap,
+            graph.cost, graph.capacities, graph.ends, graph.traced,
+            [(stream.name, stream.shape, stream.type) for stream in case.program.streams],
+            [vars(row) for row in metrics(case.program).rows])
+        self.places = content_hash([op.source for op in case.program.operators])
+        self.kinds = frozenset(f"tile {kind}" for kind in graph.kinds)
+
+    def warm_up(self) -> None:
+        self.run()
+
+    def run(self) -> dict[str, Scalar]:
+        from ..tile import predict as predict_tiles
+
+        found = predict_tiles(self.case.program, self.machine, self.case.streams)
+        return {
+            "cycles": found.cycles,
+            "total_cycles": found.total_cycles,
+            "offchip_read_bytes": found.offchip_read_bytes,
+            "offchip_write_bytes": found.offchip_write_bytes,
+            "traffic_exact": found.offchip_bytes == int(found.costs.offchip_bytes),
+            "onchip_bytes": found.onchip_bytes,
+            "peak_frames": None,
+            "peak_bytes": sum(found.peak_buffer_bytes.values()),
+            "flops": found.flops,
+            "compute_utilisation": round(found.compute_utilisation, 6),
+        }
+
+
+FIDELITIES: dict[str, Callable[[Case], Model]] = {"beat": _Beat, "tile": _Tile}
 """Fidelities by name, each a function that prepares a case."""
 
 

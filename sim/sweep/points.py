@@ -12,7 +12,7 @@ from step_lang.errors import BadParameter
 
 __all__ = ["MOST_POINTS", "Axis", "Grid", "Point"]
 
-MOST_POINTS = 1_000_000
+MOST_POINTS = 100_000
 """More are refused: their rows are kept in memory."""
 
 
@@ -93,6 +93,14 @@ class Grid:
         for size, choice in zip(self.sizes, choices, strict=True):
             position = position * size + choice
         return position
+
+    def choices(self, index: int) -> tuple[int, ...]:
+        """The choices of the point at ``index`` of ``points``."""
+        found = []
+        for size in reversed(self.sizes):
+            index, choice = divmod(index, size)
+            found.append(choice)
+        return tuple(reversed(found))
 
     def points(self) -> list[Point]:
         """All of them, in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from step_lang.errors import SweepError
@@ -15,36 +15,54 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
+_KILLED = "its worker died each time vs one that has the memory it takes; fix: give workers more with --memory"
+
 
 def run(client: Client, tasks: Sequence[Task], store: Store, finished: Callable[[Outcome], None]) -> list[Outcome]:
     """Outcomes in the order of ``tasks``; ``finished`` is told each at once, in the order in which they come.
 
-    Each is in ``store`` before ``finished`` is told. A point whose worker died twice is refused with that as its error
-    and not kept. Whatever ends the run early, the points that were finished are in the store. Raises `SweepError` when
-    the scheduler is lost or a worker cannot work, `BuildError` when the store has no room.
+    Each is in ``store`` before ``finished`` is told. Points that a worker had when it died are tried again, one by one;
+    one whose worker dies then too is refused with that as its error and not kept. Whatever ends the run early, finished
+    points are in the store. Raises `SweepError` when the scheduler is lost or a worker cannot work, `BuildError` when
+    the store has no room.
     """
     from distributed import as_completed
     from distributed.scheduler import KilledWorker
 
     outcomes: dict[int, Outcome] = {}
     futures: dict[Future, Task] = {}
-    try:
+
+    def send(some: Sequence[Task]) -> Iterator[tuple[Future, Task]]:
         # Not pure: the same task sent again, after its store was emptied, is not answered from Dask's memory.
-        sent = client.map(work, tasks, pure=False, key="point", batch_size=64)
-        futures = dict(zip(sent, tasks, strict=True))
+        sent = client.map(work, some, pure=False, key="point", batch_size=64)
+        futures.update(zip(sent, some, strict=True))
         for future in as_completed(sent):
-            task = futures[future]
+            yield future, futures.pop(future)
+
+    def take(outcome: Outcome) -> None:
+        if outcome.key and not outcome.cached and store.get(outcome.key) is None:
+            store.put(outcome.key, outcome.entry)
+        outcomes[outcome.index] = outcome
+        finished(outcome)
+
+    suspects = []
+    try:
+        for future, task in send(tasks):
             try:
-                outcome = future.result()
-            except KilledWorker:
-                outcome = Outcome(task.index, {}, "its worker was killed twice: vs one that has the memory it takes")
-            if outcome.key and not outcome.cached and store.get(outcome.key) is None:
-                store.put(outcome.key, outcome.entry)
-            outcomes[task.index] = outcome
-            finished(outcome)
-            future.release()
+                take(future.result())
+            except KilledWorker:  # by it, or by another point that the worker had
+                suspects.append(task)
+        for suspect in suspects:
+            for future, task in send([suspect]):
+                try:
+                    take(future.result())
+                except KilledWorker:
+                    take(Outcome(task.index, {}, _KILLED))
     except SweepError:
         raise
+    except ImportError as error:
+        raise SweepError(f"a worker of the sweep: {error} vs an installed step-hw and what the program imports",
+                         fix="start workers where step-hw can be imported") from None
     except (OSError, RuntimeError) as error:
         if _lost(error):
             raise SweepError(f"scheduler of the sweep: lost ({type(error).__name__}) vs one that answers to the end",

@@ -34,7 +34,7 @@ def test_numbers_are_the_models():
     assert found["cycles"] == expected.cycles and found["total_cycles"] == expected.total_cycles
     assert found["offchip_read_bytes"] == found["offchip_write_bytes"] == 3 * 2 * 32
     assert found["traffic_exact"] and found["onchip_bytes"] == 4 * 32 and found["flops"] == 0
-    with pytest.raises(BadParameter, match="'none' vs one of beat"):
+    with pytest.raises(BadParameter, match="'none' vs one of beat, tile"):
         evaluate(Case(program, HW), "none")
 
 

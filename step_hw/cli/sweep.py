@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import click
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from step_lang.errors import BadParameter, StepError, SweepError
+from step_lang.errors import BadParameter, BuildError, StepError, SweepError
 
 from .options import (
     calibration_option,
@@ -35,6 +36,9 @@ __all__ = ["sweep"]
 
 _SHOWN = 40
 """Rows of a table that is printed whole; of a longer one only the front is."""
+
+
+_LEAST_MEMORY = 512 << 20
 
 
 @click.command()
@@ -93,6 +97,7 @@ def sweep(
     from sim.sweep.evaluate import FIDELITIES
     from sim.sweep.pareto import objectives_of
     from sim.sweep.run import run
+    from sim.sweep.search import search
     from sim.sweep.store import Store
     from sim.sweep.table import rows_of
     from sim.sweep.work import Outcome, Task
@@ -122,11 +127,12 @@ def sweep(
     finish = {"grid": len(grid), "objectives": [objective.name for objective in wanted], "fidelity": fidelity,
               "program": file.path.stem, "seed": seed}
 
-    def result(notes: dict[str, Any]) -> dict[str, Any]:
+    def result(complete: bool) -> dict[str, Any]:
         rows = rows_of(points, outcomes, wanted)
         kept = sum(outcome.cached for outcome in outcomes)
         return {**finish, "points": len(rows), "evaluated": len(rows) - kept, "from_cache": kept,
-                "refused": sum(row["error"] is not None for row in rows), **notes,
+                "refused": sum(row["error"] is not None for row in rows),
+                "searched": budget is not None, "saved": len(grid) - len(rows) if complete else 0, "complete": complete,
                 "worker_peak_bytes": max((outcome.worker_bytes for outcome in outcomes), default=0),
                 "wall_seconds": time.perf_counter() - began, "rows": rows}
 
@@ -139,26 +145,36 @@ def sweep(
             files.jsonl.open("w") as lines,
         ):
             bar = progress.add_task("points", total=total)
+            if not client.scheduler_info()["workers"]:
+                progress.console.print("no workers yet: waiting for them")
 
             def finished(outcome: Outcome) -> None:
                 outcomes.append(outcome)
                 row = {**points[outcome.index].columns, **outcome.numbers, "error": outcome.error}
-                lines.write(json.dumps(row) + "\n")
-                lines.flush()
+                try:
+                    lines.write(json.dumps(row) + "\n")
+                    lines.flush()
+                except OSError as error:
+                    raise BuildError(f"rows {files.jsonl}: {error.strerror} vs room for them") from None
                 progress.advance(bar)
 
-            notes: dict[str, Any] = {}
-            run(client, tasks, store, finished)
+            if budget is None:
+                run(client, tasks, store, finished)
+            else:
+                search(grid, wanted, budget, seed, lambda positions: [
+                    {**outcome.numbers, "error": outcome.error}
+                    for outcome in run(client, [tasks[position] for position in positions], store, finished)])
     except BaseException as error:
         if outcomes:
-            _write(files, result({"complete": False}), wanted)
+            with suppress(StepError):  # the first error is the one to tell
+                _write(files, result(complete=False), wanted)
         told = f"{len(outcomes)} of {total} points finished, in {output}; the same command goes on from there"
         if isinstance(error, KeyboardInterrupt):
             error.args = (told,)
         elif isinstance(error, StepError) and outcomes:
             error.fix = f"{error.fix}; {told}" if error.fix else told
         raise
-    document = result({**notes, "complete": True})
+    document = result(complete=True)
     _write(files, document, wanted)
     _print(document, wanted, points)
     console.print("written: " + ", ".join(map(str, files.written(wanted))))
@@ -170,11 +186,11 @@ def _check_memory(text: str) -> None:
     from dask.utils import parse_bytes
 
     try:
-        if parse_bytes(text) > 0:
-            return
+        size = parse_bytes(text)
     except ValueError:
-        pass
-    raise BadParameter(f"--memory: {text!r} vs a size such as 2GiB")
+        raise BadParameter(f"--memory: {text!r} vs a size such as 2GiB") from None
+    if size < _LEAST_MEMORY:
+        raise BadParameter(f"--memory: {text} vs at least 512MiB, which a worker takes before it has a point")
 
 
 class _Files:
@@ -223,9 +239,12 @@ def _print(document: dict[str, Any], objectives: Sequence[Objective], points: Se
         told = "front" if row["pareto"] else "" if row["error"] is None else f"refused: {row['error'].splitlines()[0]}"
         table.add_row(*(str(row[name]) for name in parameters), *(_number(row[name]) for name in numbers), told)
     front = sum(row["pareto"] for row in rows)
+    searched = (f"searched: {document['points']} of the grid's {document['grid']} points, {document['saved']} saved "
+                f"({document['saved'] / document['grid']:.0%})")
     show(
         titled(f"{document['program']}: {'all points' if all_shown else 'the Pareto front'}", table),
         f"points: {len(rows)}, of which {document['from_cache']} from the cache, {document['refused']} refused",
+        *([searched] if document["searched"] else []),
         f"Pareto front of {', '.join(document['objectives'])}: {front} points",
         f"time: {document['wall_seconds']:.1f} s; a worker took {document['worker_peak_bytes'] / 1e6:,.0f} MB at most",
     )

@@ -73,8 +73,8 @@ def axes_of(settings: Sequence[str], overrides: Sequence[str]) -> tuple[Axis, ..
 
 
 def _check_key(name: str, pair: str) -> None:
-    known = [f"{key.section}.{key.name}" for key in KEYS] + [f"memory.{field}" for field in
-                                                             MemoryConfig.__dataclass_fields__]
+    memory = ["preset", "clock_mhz", *MemoryConfig.__dataclass_fields__]
+    known = [*(f"{key.section}.{key.name}" for key in KEYS), *(f"memory.{field}" for field in memory)]
     if name in known or name.startswith("link.depths."):
         return
     section, dot, _ = name.partition(".")

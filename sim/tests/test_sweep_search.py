@@ -11,9 +11,11 @@ from step_lang.errors import StepError
 from step_lang.hwconfig import HardwareConfig
 from step_lang.memory_config import MemoryConfig
 
-SIZES = {"batch": 16, "hidden": 8, "intermediate": 32}
-GRID = Grid((Axis("tile_b", (16, 4, 8)), Axis("tile_f", (4, 8, 16, 32)), Axis("link.depth", (2, 3, 4, 8), True),
-             Axis("memory.channels", (1, 2, 4), True)))
+SIZES = {"batch": 16, "hidden": 16, "intermediate": 32}
+GRID = Grid((Axis("tile_b", (16, 4, 8)), Axis("tile_f", (4, 8, 16, 32)), Axis("link.depth", (2, 4, 8), True),
+             Axis("memory.channels", (1, 2, 4), True), Axis("memory.interval", (4, 2), True)))
+BUDGET = 54
+"""A quarter of the 216 points."""
 OBJECTIVES = objectives_of("cycles,onchip_bytes")
 
 
@@ -22,8 +24,9 @@ def rows():
     """All rows of ``GRID`` on SwiGLU at T = 4; one accumulator is too small for some."""
     found = []
     for point in GRID.points():
-        hw = HardwareConfig(tile=4, link_depth=point.hardware["link.depth"], accumulator_entries=64,
-                            memory=MemoryConfig(channels=point.hardware["memory.channels"], burst_bytes=32))
+        memory = MemoryConfig(channels=point.hardware["memory.channels"], interval=point.hardware["memory.interval"],
+                              burst_bytes=32)
+        hw = HardwareConfig(tile=4, link_depth=point.hardware["link.depth"], accumulator_entries=12, memory=memory)
         try:
             found.append({**evaluate(Case(swiglu.build(**SIZES, **point.parameters), hw)), "error": None})
         except StepError as error:
@@ -49,13 +52,18 @@ def costs(rows, positions):
     return {tuple(objective.cost(rows[i]) for objective in OBJECTIVES) for i in positions}
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_its_front_is_the_grids(rows, seed):
+def test_its_front_is_the_grids(rows):
     best = costs(rows, front(rows, OBJECTIVES))
-    assert len(best) >= 5, "a front that is worth looking for"
-    found = searched(rows, len(rows) * 3 // 10, seed)
-    at = list(found)
-    assert costs(rows, [at[i] for i in front(list(found.values()), OBJECTIVES)]) == best
+    refused = sum(row["error"] is not None for row in rows)
+    assert len(rows) == 4 * BUDGET and refused == 72 and len(best) == 5, "a front that is worth looking for"
+    whole = 0
+    for seed in range(6):
+        found = searched(rows, BUDGET, seed)
+        at = list(found)
+        front_found = costs(rows, [at[i] for i in front(list(found.values()), OBJECTIVES)])
+        assert len(best - front_found) <= 1, seed
+        whole += front_found == best
+    assert whole >= 5, "of 6 searches with a quarter of the points"
 
 
 def test_the_same_seed_chooses_the_same_points(rows):

@@ -24,9 +24,9 @@ sys.path.insert(0, str(ROOT))
 
 from sim.dispatch import cache_directory  # noqa: E402
 
-GRID = ("examples/swiglu.py", "--set", "batch=256", "--set", "tile_b=16,32", "--set", "tile_f=16,32,64,128,256",
+GRID = ("examples/swiglu.py", "--set", "batch=512", "--set", "tile_b=16,32", "--set", "tile_f=16,32,64,128,256",
         "--hw", "link.depth=2,4,8,16,32", "--hw", "memory.channels=1,2,4,8")
-"""200 points: a SwiGLU layer, 256 x 256 x 512, in ten tilings, on T = 16."""
+"""200 points: a SwiGLU layer, 512 x 256 x 512, in ten tilings, on T = 16."""
 
 
 def sweep(workers: int) -> dict[str, Any]:

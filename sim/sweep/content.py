@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import dataclasses
 import hashlib
 import sys
@@ -15,8 +16,12 @@ import numpy as np
 import sympy
 
 import step_lang
+from step_lang.errors import BuildError
 from step_lang.fn.base import Function
 from step_lang.tokens import TokenStream
+
+from ..dispatch import cache_directory
+from .store import Store
 
 __all__ = ["content_hash", "model_hash"]
 
@@ -69,17 +74,33 @@ def _pieces(value: Any) -> Iterator[bytes]:
 @cache
 def model_hash() -> str:
     """Hash of the sources of language and model, comments and docstrings left out: what is not in the content of a
-    point but decides its numbers. Taken once a process, like the sources that it runs."""
-    digest = hashlib.sha256(f"{sys.version_info[:2]} {np.__version__} {sympy.__version__}".encode())
-    model, language = Path(__file__).parents[1], Path(step_lang.__file__).parent
+    point but decides its numbers. Taken once a process, like the sources that it runs.
+
+    Parsing them all takes most of a second, so a store remembers what their texts come to.
+    """
+    texts = _sources()
+    versions = f"{sys.version_info[:2]} {np.__version__} {sympy.__version__}"
+    as_they_are = content_hash("sources", versions, texts)
+    store = Store(cache_directory() / "sources")
+    known = store.get(as_they_are)
+    if known is not None:
+        return known["model"]
+    found = content_hash("model", versions, {name: _code(text) for name, text in texts.items()})
+    with contextlib.suppress(BuildError):
+        store.put(as_they_are, {"model": found})
+    return found
+
+
+def _sources() -> dict[str, str]:
+    """Texts by name: of language and model, their tests left out, and of the sweep what makes numbers and keys."""
+    found = {}
     here = [Path(__file__).parent / name for name in ("evaluate.py", "content.py")]
-    for root in (model, language):
+    for root in (Path(__file__).parents[1], Path(step_lang.__file__).parent):
         for path in sorted(root.rglob("*.py")):
             inside = path.relative_to(root).parts
             if "tests" not in inside and (inside[0] != "sweep" or path in here):
-                digest.update(f"{root.name}/{path.relative_to(root)}\0".encode())
-                digest.update(_code(path.read_text()).encode())
-    return digest.hexdigest()
+                found["/".join((root.name, *inside))] = path.read_text()
+    return found
 
 
 def _code(text: str) -> str:

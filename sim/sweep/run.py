@@ -63,7 +63,7 @@ def run(client: Client, tasks: Sequence[Task], store: Store, finished: Callable[
     except ImportError as error:
         raise SweepError(f"a worker of the sweep: {error} vs an installed step-hw and what the program imports",
                          fix="start workers where step-hw can be imported") from None
-    except (OSError, RuntimeError) as error:
+    except BaseException as error:  # Dask's cancellations are no Exception
         if _lost(error):
             raise SweepError(f"scheduler of the sweep: lost ({type(error).__name__}) vs one that answers to the end",
                              fix="run the same command again: finished points are kept") from None
@@ -75,12 +75,13 @@ def run(client: Client, tasks: Sequence[Task], store: Store, finished: Callable[
 
 def _lost(error: BaseException) -> bool:
     """Whether an error of Dask means that there is no scheduler any more."""
-    from concurrent.futures import CancelledError
+    import asyncio
+    import concurrent.futures
 
-    from distributed import TimeoutError as DaskTimeout
     from distributed.comm import CommClosedError
 
-    return isinstance(error, (CommClosedError, CancelledError, DaskTimeout, ConnectionError))
+    return isinstance(error, (CommClosedError, asyncio.CancelledError, concurrent.futures.CancelledError, TimeoutError,
+                              ConnectionError))
 
 
 def _cancel(client: Client, futures: list[Future]) -> None:

@@ -131,6 +131,27 @@ def test_comments_and_docstrings_are_no_model():
     assert content._code(text.replace('yield b"tokens"', 'yield b"token"')) != content._code(text)
 
 
+def test_the_models_hash(tmp_path, monkeypatch):
+    monkeypatch.setenv("STEP_HW_CACHE", str(tmp_path))
+    texts = content._sources()
+    assert {"sim/engine.py", "sim/units/load.py", "sim/sweep/evaluate.py", "step_lang/timing.py"} <= set(texts)
+    assert not [name for name in texts if "tests" in name or name == "sim/sweep/run.py"]
+
+    def model_hash(**changed):
+        monkeypatch.setattr(content, "_sources", lambda: texts | changed)
+        content.model_hash.cache_clear()
+        return content.model_hash()
+
+    base = model_hash()
+    try:
+        commented = {"sim/engine.py": "# new\n" + texts["sim/engine.py"]}
+        assert model_hash() == model_hash(**commented) == model_hash(**commented) == base
+        assert model_hash(**{"sim/engine.py": texts["sim/engine.py"] + "\nx = 1\n"}) != base
+        assert model_hash(**{"sim/units/new.py": ""}) != base
+    finally:
+        content.model_hash.cache_clear()
+
+
 def test_the_key_is_the_same_in_every_process():
     text = ("from sim.tests.test_sweep_store import *\nfrom examples import moe\n"
             "p = moe.build(batch=8, experts=4, hidden=8, intermediate=16, tile_f=8)\n"

@@ -25,9 +25,12 @@ from .harness.errors import SimulationFailed
 from .harness.native import NativeRun, ProgramBuild, build_native, build_program, run_native, run_program
 from .harness.tokens import to_beats
 
-__all__ = ["Check", "RtlRun", "build_rtl", "check", "run_rtl"]
+__all__ = ["PULSE", "Check", "RtlRun", "build_rtl", "check", "run_rtl"]
 
 _NO_CYCLE = (1 << 48) - 1
+
+PULSE = 1
+"""Cycles from the start pulse (cycle 0 of an RTL record) to cycle 0 of the model and of the memory's counters."""
 
 MANY_UNITS = 150
 """Units from which on a netlist is compiled for a short build rather than for a fast simulation."""
@@ -67,6 +70,14 @@ class RtlRun:
     def offchip_bytes(self) -> int:
         """Read and written bytes."""
         return self.offchip_read_bytes + self.offchip_write_bytes
+
+    @property
+    def beats(self) -> np.ndarray:
+        """int64 [n, 3] of (cycle, link, token) of every beat, by cycle: cycles and tokens as the model counts and
+        writes them (without rows)."""
+        records = self.native.records
+        token = records["stop"].astype(np.int64) | records["flags"].astype(np.int64) << 4
+        return np.stack([records["cycle"].astype(np.int64) - PULSE, records["link"].astype(np.int64), token], axis=1)
 
 
 def build_rtl(

@@ -13,12 +13,9 @@ from sim.prediction import Prediction
 from sim.units import hbm
 from step_hw.design import Design
 
-from .cosim import RtlRun, run_rtl
+from .cosim import PULSE, RtlRun, run_rtl
 
 __all__ = ["PULSE", "Divergence", "Explanation", "explain", "model_start"]
-
-PULSE = 1
-"""Cycles from the start pulse (cycle 0 of an RTL record) to cycle 0 of the model and of the memory's counters."""
 
 CONTEXT = 4
 """Beats shown before and after the first difference."""

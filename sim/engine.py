@@ -58,6 +58,7 @@ class RunOutcome:
     st, net : final state, for statistics that units keep and for deadlock analysis
     last_status : status of every unit in the last cycle
     grants : [n, 3] (cycle, unit, input): in which order units that arbitrate served their inputs
+    levels : [n, 3] (cycle, unit, pages in use) wherever a scratchpad's pages changed, when tracing
     """
 
     reason: str
@@ -70,6 +71,7 @@ class RunOutcome:
     par: np.ndarray
     last_status: np.ndarray
     grants: np.ndarray
+    levels: np.ndarray
 
 
 _REASONS = ("finished", "deadlock", "max_cycles", "error")
@@ -115,5 +117,8 @@ def run_graph(graph, hw, calibration: dict | None = None, *, trace: bool = False
     if granted > len(net.grants):
         raise ProgramError(f"grants of operators that arbitrate: {granted} vs {len(net.grants)} that a run can record",
                            fix="model a smaller run")
-    return RunOutcome(_REASONS[code], int(net.misc[0]), net.links[:, PUSHED].copy(), stat, net.trace[:filled].copy(),
-                      st, net, build.par, last_status, net.grants[:granted].copy())
+    rows = net.trace[:filled]
+    levels = rows[rows[:, 1] < 0]
+    levels[:, 1] = -1 - levels[:, 1]
+    return RunOutcome(_REASONS[code], int(net.misc[0]), net.links[:, PUSHED].copy(), stat, rows[rows[:, 1] >= 0],
+                      st, net, build.par, last_status, net.grants[:granted].copy(), levels)

@@ -18,7 +18,7 @@ from .compiled import compiled
 __all__ = [
     "AVAIL", "BLOCKED", "BUSY", "COUNT", "DEPTH", "DONE", "EMPTY", "IDLE", "MEMORY", "NEED", "PUSHED", "SPACE",
     "STARVED", "STATUSES", "Network", "can_pop", "can_push", "is_bare", "is_done", "make_network", "peek",
-    "peek_value", "pop", "push", "stop_of", "token", "with_stop",
+    "peek_value", "pop", "push", "record_level", "stop_of", "token", "with_stop",
 ]
 
 DEPTH, COUNT, HEAD, AVAIL, SPACE, PUSHED, BASE, NEED, LINK_WORDS = range(9)
@@ -41,7 +41,8 @@ class Network(NamedTuple):
                                           written so far, BASE first row of its ring, NEED the least capacity that
                                           would have taken every beat when it was written
     ring : int64 [sum of depths, 2]       tokens and values, one link behind the other
-    trace : int64 [n, 3]                  (cycle, link, token) of every push when tracing, else [0, 3]
+    trace : int64 [n, 3]                  (cycle, link, token) of every push when tracing, else [0, 3]; and
+                                          (cycle, -1 - unit, pages in use) where a scratchpad's pages change
     misc : int64 [8]                      0: current cycle, 1: trace fill, 2: activity of this cycle, 3: error unit + 1,
                                           4: error code, 5: grants given, 6: cycles without activity, between slices
     heap : int64 [h]                      unit-private memory, offsets given at packing time
@@ -125,6 +126,17 @@ def push(net, link, tok, value):
         net.trace[n, 0] = net.misc[0]
         net.trace[n, 1] = link
         net.trace[n, 2] = tok
+        net.misc[1] = n + 1
+
+
+@compiled
+def record_level(net, unit, pages):
+    """A scratchpad holds ``pages`` pages from this cycle on."""
+    n = net.misc[1]
+    if n < net.trace.shape[0]:
+        net.trace[n, 0] = net.misc[0]
+        net.trace[n, 1] = -1 - unit
+        net.trace[n, 2] = pages
         net.misc[1] = n + 1
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -33,6 +34,8 @@ class RunRecord:
     arbitration : grants of each operator that arbitrates, by its name
     outputs : stored tensors by name
     numbers : cycles, bytes and whatever else was measured (JSON)
+    beats : int64 [n, 3] of (cycle, link, token) of every beat, cycles and tokens as the model's (`sim.network`)
+    blocked : cycles in which a beat waited for room in each link. None in records of older versions
     """
 
     file: str
@@ -46,10 +49,12 @@ class RunRecord:
     outputs: dict[str, np.ndarray]
     numbers: dict[str, Any] = field(default_factory=dict)
     beside: dict[str, str] = field(default_factory=dict)
+    beats: np.ndarray | None = None
+    blocked: np.ndarray | None = None
 
     def save(self, directory: Path) -> Path:
-        """Write ``run.json``, the program file, ``hw.toml`` and ``run.npz`` into ``directory``, which is made. Raises
-        `BuildError`."""
+        """Write ``run.json``, the program file, ``hw.toml``, ``run.npz`` and, of a run with beats, ``beats.npz`` into
+        ``directory``, which is made. Raises `BuildError`."""
         arrays: dict[str, np.ndarray] = {}
         for kind, group in (("tensor", self.tensors), ("output", self.outputs)):
             arrays |= {f"{kind}.{name}": _plain(array) for name, array in group.items()}
@@ -72,6 +77,14 @@ class RunRecord:
                 (directory / path).write_text(text)
             (directory / "hw.toml").write_text(self.hardware.to_toml())
             (directory / "run.npz.part").replace(directory / "run.npz")
+            (directory / "beats.npz").unlink(missing_ok=True)   # an older run's
+            if self.beats is not None and self.blocked is not None:
+                with (directory / "beats.npz.part").open("wb") as file:
+                    # Differences of cycles are small numbers, which compress well.
+                    np.savez_compressed(file, delta=np.diff(self.beats[:, 0], prepend=0).astype(np.uint32),
+                                        link=self.beats[:, 1].astype(np.uint16),
+                                        token=self.beats[:, 2].astype(np.uint32), blocked=self.blocked)
+                (directory / "beats.npz.part").replace(directory / "beats.npz")
             # Last: a directory with run.json holds all of the run.
             (directory / "run.json.part").write_text(json.dumps(document, indent=1) + "\n")
             (directory / "run.json.part").replace(directory / "run.json")
@@ -93,7 +106,8 @@ class RunRecord:
             beside = {path: (directory / path).read_text() for path in document.get("beside", ())}
             with np.load(directory / "run.npz") as file:
                 arrays = {name: file[name] for name in file.files}
-        except (OSError, ValueError, KeyError) as error:
+            beats, blocked = _beats(directory / "beats.npz")
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise BuildError(f"run record {directory}: {error} vs run.json, run.npz and the program file",
                              fix="give the directory 'run' that step-hw cosim wrote") from error
         if document["version"] != _VERSION:
@@ -125,7 +139,8 @@ class RunRecord:
         hardware = HardwareConfig.load(directory / "hw.toml")
         arbitration = {name: list(grants) for name, grants in document["arbitration"].items()}
         return cls(document["program"], source, document["function"], document["parameters"], hardware,
-                   groups["tensor"], streams, arbitration, groups["output"], document["numbers"], beside), program
+                   groups["tensor"], streams, arbitration, groups["output"], document["numbers"], beside, beats,
+                   blocked), program
 
     def differences(self, tensors: Mapping[str, np.ndarray]) -> list[str]:
         """Stored tensors that are not, bit for bit, what ``tensors`` say."""
@@ -135,6 +150,14 @@ class RunRecord:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _beats(path: Path) -> tuple[np.ndarray | None, np.ndarray | None]:
+    if not path.exists():
+        return None, None
+    with np.load(path) as file:
+        columns = (np.cumsum(file["delta"], dtype=np.int64), file["link"], file["token"])
+        return np.stack([column.astype(np.int64) for column in columns], axis=1), file["blocked"]
 
 
 def _plain(array: np.ndarray) -> np.ndarray:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from xml.sax.saxutils import escape
+from xml.sax.saxutils import escape, quoteattr
 
 from .dims import format_shape
 from .errors import BuildError
 from .program import Program
 
-__all__ = ["COLOURS", "draw", "render"]
+__all__ = ["COLOURS", "Mark", "draw", "render"]
 
 COLOURS = {
     "memory": ("#dbeafe", "#2563eb"),
@@ -33,6 +33,16 @@ CHAR, LINE, GAP, LAYER_GAP, MARGIN = 6.65, 15.0, 18.0, 24.0, 20.0
 SWEEPS = 12
 
 
+@dataclass(frozen=True)
+class Mark:
+    """What a picture says of an operator beside its name: ``fill`` colour, a line of ``text``, and ``title``, which is
+    shown when the pointer rests on it."""
+
+    fill: str
+    text: str
+    title: str
+
+
 @dataclass(eq=False)
 class _Node:
     kind: str  # "op", "label" or "bend"
@@ -43,6 +53,7 @@ class _Node:
     y: float = 0.0
     up: list[_Node] = field(default_factory=list)
     down: list[_Node] = field(default_factory=list)
+    mark: Mark | None = None
 
     @property
     def width(self) -> float:
@@ -67,9 +78,10 @@ def draw(program: Program, path: str | os.PathLike[str]) -> None:
                          fix="choose a directory that can be written") from None
 
 
-def render(program: Program) -> str:
-    """The picture of ``program`` as SVG text."""
-    layers, edges = _graph(program)
+def render(program: Program, marks: Mapping[str, Mark] | None = None) -> str:
+    """The picture of ``program`` as SVG text; ``marks`` of operators by name. A marked operator is a group of class
+    ``operator`` with its name in ``data-operator``."""
+    layers, edges = _graph(program, marks or {})
     _order(layers)
     width, height = _place(layers)
     return _svg(program, layers, edges, width, height)
@@ -78,9 +90,13 @@ def render(program: Program) -> str:
 # Nodes and layers
 
 
-def _graph(program: Program) -> tuple[list[list[_Node]], list[tuple[list[_Node], bool]]]:
+def _graph(program: Program, marks: Mapping[str, Mark]) -> tuple[list[list[_Node]], list[tuple[list[_Node], bool]]]:
     """Layers of nodes, and edges as chains of nodes with whether an arrow ends them."""
     ops = {id(op): _Node("op", (op.name, _subtitle(op)), op.category) for op in program.operators}
+    for op in program.operators:
+        if op.name in marks:
+            node = ops[id(op)]
+            node.mark, node.lines = marks[op.name], (*node.lines, marks[op.name].text)
     order = program.topological()
     levels = {id(op): 0 for op in order}
     for op in order:
@@ -276,10 +292,16 @@ def _box(node: _Node) -> list[str]:
     left = node.x - node.width / 2
     if node.kind == "op":
         fill, line = COLOURS[node.category]
+        if node.mark is not None:
+            fill = node.mark.fill
+            out.append(f'<g class="operator" data-operator={quoteattr(node.lines[0])}>'
+                       f"<title>{escape(node.mark.title)}</title>")
         out.append(f'<rect x="{left:.1f}" y="{node.y:.1f}" width="{node.width:.1f}" height="{node.height:.1f}" rx="6" '
                    f'fill="{fill}" stroke="{line}" stroke-width="1.3"/>')
     top = node.y + (16.0 if node.kind == "op" else 12.0)
     for i, text in enumerate(node.lines):
         style = ' font-weight="bold"' if node.kind == "op" and i == 0 else ' fill="#475569"'
         out.append(f'<text x="{node.x:.1f}" y="{top + i * LINE:.1f}" text-anchor="middle"{style}>{escape(text)}</text>')
+    if node.mark is not None:
+        out.append("</g>")
     return out

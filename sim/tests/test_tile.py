@@ -8,7 +8,7 @@ from sim.tile import RooflineMachine, predict
 from sim.tile import engine as tile_engine
 from sim.tile.engine import run_tiles
 from sim.tile.graph import tile_graph
-from sim.tile.network import ERROR, GRANTED
+from sim.tile.network import BUFFER_BYTES, ERROR, GAP, GRANTED, MOST_BUFFERED, READ, SLICED, WIDTH, WRITTEN
 from sim.tile.prediction import traced_streams
 from step_lang import Program, Selector, bf16, fn, interpret, ops, scalar, u32
 from step_lang.errors import DeadlockError, RtlError, TensorError, UnknownFunction
@@ -151,3 +151,42 @@ def test_same_input_same_result():
     first, second = (predict(program, None, moe.streams(program)) for _ in range(2))
     assert first.cycles == second.cycles and first.arbitration == second.arbitration
     assert np.array_equal(first.run.net.busy, second.run.net.busy)
+
+
+def test_what_happens_when_is_recorded():
+    """Slices hold all work, curves all bytes and the fullest the buffers get; recording changes nothing else."""
+    with Program("passes") as program:
+        x, y = program.tensor("x", (64, 16), bf16), program.tensor("y", (128, 16), bf16)
+        buffers = ops.bufferize(ops.linear_offchip_load(x, (16, 16), shape=(2, 2), stride=(2, 1)), rank=1)
+        ops.linear_offchip_store(ops.map(fn.exp(), ops.streamify(buffers, repeat=2)), y)
+    plain, recorded = predict(program), predict(program, record=True)
+    assert plain.total_cycles == recorded.total_cycles and plain.busy == recorded.busy
+    net = recorded.run.net
+    assert len(plain.run.net.slices) == plain.run.net.curves.shape[1] == 0
+    slices = net.slices[:net.misc[SLICED]]
+    work = np.bincount(slices[:, 0], slices[:, 3], minlength=len(net.busy))
+    assert work.tolist() == net.busy.tolist()
+    fits = slices[:, 3] <= slices[:, 2] - slices[:, 1]   # a load of this machine gives all tiles that have come at once
+    assert fits[slices[:, 0] > 0].all() and recorded.run.graph.kinds[0] == "linear_offchip_load"
+    assert slices[:, 2].max() <= recorded.total_cycles
+    assert net.curves[READ].sum() == recorded.offchip_read_bytes
+    assert net.curves[WRITTEN].sum() == recorded.offchip_write_bytes
+    assert net.curves[MOST_BUFFERED].max() == sum(recorded.peak_buffer_bytes.values()) == 2 * 2 * 16 * 16 * 2
+    assert net.misc[BUFFER_BYTES] == 0   # all are freed in the end
+    assert (net.stalls.sum(axis=1) + net.busy)[[kind == "map" for kind in recorded.run.graph.kinds]].max() \
+        <= recorded.total_cycles
+
+
+def test_a_recording_that_gets_full_is_merged():
+    program = swiglu.build(batch=64, hidden=32, intermediate=2048)
+    graph = tile_graph(program, RooflineMachine())
+    whole = run_tiles(graph, record=True).net
+    graph.most_slices, graph.buckets = 60, 16
+    small = run_tiles(graph, record=True).net
+    assert small.misc[GAP] >= 0 and small.misc[SLICED] < whole.misc[SLICED]
+    for net in (whole, small):
+        work = np.bincount(net.slices[:net.misc[SLICED], 0], net.slices[:net.misc[SLICED], 3], minlength=len(net.busy))
+        assert work.tolist() == net.busy.tolist()
+    assert small.curves[[READ, WRITTEN]].sum() == whole.curves[[READ, WRITTEN]].sum() > 0
+    assert small.curves[MOST_BUFFERED].max() == whole.curves[MOST_BUFFERED].max()
+    assert small.misc[WIDTH] * 16 >= whole.misc[WIDTH] * (np.flatnonzero(whole.curves[READ])[-1])

@@ -8,7 +8,7 @@ and gives the first beat of its result when it has done the part of the work tha
 """
 
 from ..compiled import compiled
-from .network import FIRST, LAST, field, place_time, wake
+from .network import BLOCKED, FIRST, LAST, REASON, field, place_time, record_work, wake
 
 __all__ = [
     "BANDWIDTH", "BUFFER_LATENCY", "COMPUTE", "COSTS", "INTERVAL", "LATENCY", "MEMORY_IN", "MEMORY_OUT", "RELAID",
@@ -59,7 +59,10 @@ def starts(net, u, out):
     """The earliest that the unit may act: when it is free, and its output ``out`` has a place. That may lie before the
     present event: what tokens say of time counts, not when they were handled."""
     time = net.free[u]
-    return time if out < 0 else max(time, place_time(net, out))
+    if out >= 0 and place_time(net, out) > time:
+        net.waiting[u, REASON] = BLOCKED
+        time = place_time(net, out)
+    return time
 
 
 @compiled
@@ -75,8 +78,7 @@ def finish(net, u, start, last, work):
     until then."""
     end = max(start + work - 1, last)
     net.free[u] = end + 1
-    net.busy[u] += work
-    net.fired[u] += 1
+    record_work(net, u, start, end, work)
     return end
 
 

@@ -30,7 +30,8 @@ PARAMETERS, STATE = 64, 16
 @dataclass
 class TileGraph:
     """Units and channels. ``operators``: of each unit its operator, None for forks and the memory; ``names`` for
-    messages; ``channels``: stream of each channel; ``records``: of each bufferize its record on the heap."""
+    messages; ``channels``: stream of each channel; ``records``: of each bufferize its record on the heap;
+    ``most_slices``, ``buckets``: slices of work and points of curves that a recorded run keeps."""
 
     program: Program
     machine: Machine
@@ -49,11 +50,15 @@ class TileGraph:
     memory: SharedMemory
     records: dict[int, int]
     state_words: int
+    most_slices: int = 1 << 18
+    buckets: int = 1 << 12
 
-    def network(self) -> Tiles:
-        """A network with nothing in it yet."""
+    def network(self, record: bool = False) -> Tiles:
+        """A network with nothing in it yet; with ``record`` it has room for what happens when."""
         return make_tiles(self.capacities, self.ends, self.traced, len(self.kinds), self.heap.copy(), self.cost,
-                          trace_size=1 << 16, grants=1 << 12, nodes=1 << 12, buffers=1 << 8)
+                          trace_size=1 << 16, grants=1 << 12, nodes=1 << 12, buffers=1 << 8,
+                          slices=max(self.most_slices, 4 * len(self.kinds)) if record else 0,
+                          buckets=self.buckets if record else 0)
 
 
 @dataclass

@@ -19,7 +19,7 @@ __all__ = [
     "BUFFER_WORDS", "COLS", "DONE", "EMPTY", "FIELDS", "FIRST", "LAST", "NEVER", "NODE_WORDS", "NO_VALUE", "ROWS",
     "TOKEN", "VALUE", "Tiles", "announce", "announced", "append", "available", "change_uses", "fail", "field",
     "is_bare", "is_done", "link_free", "make_tiles", "new_buffer", "next_event", "place_time", "pop", "push",
-    "record_grant", "room", "stop_of", "wake",
+    "record_bytes", "record_grant", "record_work", "room", "stop_of", "wake",
 ]
 
 TOKEN, VALUE, ROWS, COLS, FIRST, LAST, FIELDS = range(7)
@@ -33,7 +33,15 @@ HEAD, COUNT, CAPACITY, BASE, SOURCE, SINK, PUSHED, STREAM, ANNOUNCED, CHANNEL_WO
 first beat of a token is there which is pushed later, because its end is not known yet; -1 for none."""
 
 (TRACED, ERROR_UNIT, ERROR, GRANTED, HEAP_SIZE, FREE_NODE, NODES_LEFT, FREE_BUFFER, BUFFERS_LEFT, EVENTS,
- MISC) = range(11)
+ NOW, WHY, SLICED, GAP, BUFFER_BYTES, WIDTH, MISC) = range(17)
+
+OTHER, STARVED, BLOCKED, WAITS = range(4)
+"""What a unit waits for: something else (the memory, a free buffer), a token, a place."""
+AFTER, REASON = 0, 1
+"""Of a unit: from when on it waits, and for what."""
+READ, WRITTEN, MOST_BUFFERED, BUFFERED, CURVES = range(5)
+"""Rows of ``curves``: bytes read and written off-chip, the most bytes in on-chip buffers, and those at the end (-1 for
+a bucket in which they did not change)."""
 
 NODE_WORDS = 5
 """Of a token in a buffer: token, value, rows, columns, next."""
@@ -54,6 +62,10 @@ class Tiles(NamedTuple):
     trace [n, 6] : (stream, token, rows, columns, first, last) of every token
     nodes, buffers : contents of on-chip buffers, free ones linked
     cost [units, COSTS] : see `sim.tile.cost`
+    stalls [units, WAITS] : cycles of waiting between actions; waiting [units, 2] : since when, and for what
+    slices [n, 4] : (unit, begin, end, work) of actions, merged where at most ``misc[GAP]`` apart; latest [units] : each
+    unit's last slice. curves [CURVES, n] : over time, ``misc[WIDTH]`` cycles a bucket, doubled as a run outgrows them.
+    Neither is recorded where it has no room.
     """
 
     channels: np.ndarray
@@ -72,11 +84,17 @@ class Tiles(NamedTuple):
     buffers: np.ndarray
     cost: np.ndarray
     misc: np.ndarray
+    stalls: np.ndarray
+    waiting: np.ndarray
+    slices: np.ndarray
+    latest: np.ndarray
+    curves: np.ndarray
 
 
 def make_tiles(capacities: np.ndarray, ends: np.ndarray, streams: np.ndarray, units: int, heap: np.ndarray,
-               cost: np.ndarray, *, trace_size: int, grants: int, nodes: int, buffers: int) -> Tiles:
-    """An empty network. ``ends``: source and sink of each channel."""
+               cost: np.ndarray, *, trace_size: int, grants: int, nodes: int, buffers: int, slices: int = 0,
+               buckets: int = 0) -> Tiles:
+    """An empty network. ``ends``: source and sink of each channel; ``slices``, ``buckets``: room to record these."""
 
     def zeros(*shape: int) -> np.ndarray:
         return np.zeros(shape, dtype=np.int64)
@@ -89,9 +107,13 @@ def make_tiles(capacities: np.ndarray, ends: np.ndarray, streams: np.ndarray, un
     channels[:, ANNOUNCED] = -1
     total = int(capacities.sum())
     misc = zeros(MISC)
+    misc[[GAP, WIDTH]] = -1, 1
+    curves = zeros(CURVES, buckets)
+    curves[[MOST_BUFFERED, BUFFERED]] = -1
     made = Tiles(channels, zeros(total, FIELDS), zeros(total), zeros(units), zeros(units), zeros(units), zeros(units),
                  np.full(units, NEVER, dtype=np.int64), zeros(16 * units + 1024, 2), heap, zeros(trace_size, 6),
-                 zeros(grants, 3), zeros(nodes, NODE_WORDS), zeros(buffers, BUFFER_WORDS), cost, misc)
+                 zeros(grants, 3), zeros(nodes, NODE_WORDS), zeros(buffers, BUFFER_WORDS), cost, misc,
+                 zeros(units, WAITS), zeros(units, 2), zeros(slices, 4), np.full(units, -1, dtype=np.int64), curves)
     link_free(made, 0, 0)
     return made
 
@@ -170,9 +192,11 @@ def next_event(net):
 def available(net, u, channel, now):
     """May ``u`` begin to take the token at the head? If it comes later, ``u`` is woken then."""
     if net.channels[channel, COUNT] == 0:
+        net.misc[WHY] = STARVED
         return False
     first = net.places[net.channels[channel, BASE] + net.channels[channel, HEAD], FIRST]
     if first > now:
+        net.misc[WHY] = STARVED
         wake(net, u, first)
         return False
     return True
@@ -203,12 +227,14 @@ def room(net, u, channel, now):
         return True
     c = net.channels
     if c[channel, COUNT] == c[channel, CAPACITY]:
+        net.misc[WHY] = BLOCKED
         return False
     place = c[channel, HEAD] + c[channel, COUNT]
     if place >= c[channel, CAPACITY]:
         place -= c[channel, CAPACITY]
     time = net.freed[c[channel, BASE] + place]
     if time > now:
+        net.misc[WHY] = BLOCKED
         wake(net, u, time)
         return False
     return True
@@ -301,6 +327,75 @@ def record_grant(net, u, k, now):
 
 
 @compiled
+def record_work(net, u, begin, end, work):
+    """A unit takes from ``begin`` to ``end``, both included, for ``work`` cycles of work."""
+    net.busy[u] += work
+    net.fired[u] += 1
+    waiting, stalls = net.waiting, net.stalls
+    if begin > waiting[u, AFTER]:
+        stalls[u, waiting[u, REASON]] += begin - waiting[u, AFTER]
+    stalls[u, STARVED] += max(0, end + 1 - max(begin, waiting[u, AFTER]) - work)
+    waiting[u, AFTER] = max(waiting[u, AFTER], end + 1)
+    waiting[u, REASON] = STARVED
+    slices = net.slices
+    if slices.shape[0] == 0:
+        return
+    i = net.latest[u]
+    if i < 0 or begin > slices[i, 2] + net.misc[GAP]:
+        i = net.misc[SLICED]
+        net.misc[SLICED] = i + 1
+        net.latest[u] = i
+        slices[i, 0] = u
+        slices[i, 1] = begin
+    slices[i, 2] = max(slices[i, 2], end + 1)
+    slices[i, 3] += work
+
+
+@compiled
+def bucket_of(net, time):
+    """The bucket of a time, for which buckets are made wider if need be."""
+    curves = net.curves
+    n = curves.shape[1]
+    while time // net.misc[WIDTH] >= n:
+        net.misc[WIDTH] *= 2
+        for i in range(n):
+            a, b = 2 * i, 2 * i + 1
+            inside = b < n
+            for row in range(CURVES):
+                if row == READ or row == WRITTEN:
+                    curves[row, i] = curves[row, a] + curves[row, b] if inside else 0
+                elif row == MOST_BUFFERED:
+                    curves[row, i] = max(curves[row, a], curves[row, b]) if inside else -1
+                else:
+                    curves[row, i] = (curves[row, b] if curves[row, b] >= 0 else curves[row, a]) if inside else -1
+    return time // net.misc[WIDTH]
+
+
+@compiled
+def record_bytes(net, row, begin, end, nbytes):
+    """Off-chip bytes from cycle ``begin`` to ``end``, both included."""
+    if net.curves.shape[1] == 0:
+        return
+    to = bucket_of(net, end)
+    at = bucket_of(net, begin)
+    share = nbytes // (to - at + 1)
+    for i in range(at, to):
+        net.curves[row, i] += share
+    net.curves[row, to] += nbytes - share * (to - at)
+
+
+@compiled
+def record_buffered(net, more):
+    """``more`` bytes (or fewer) are in on-chip buffers from now on."""
+    net.misc[BUFFER_BYTES] += more
+    if net.curves.shape[1] == 0:
+        return
+    i = bucket_of(net, net.misc[NOW])
+    net.curves[MOST_BUFFERED, i] = max(net.curves[MOST_BUFFERED, i], net.misc[BUFFER_BYTES])
+    net.curves[BUFFERED, i] = net.misc[BUFFER_BYTES]
+
+
+@compiled
 def stop_of(token):
     """Stop level of a token."""
     return token & 15
@@ -355,6 +450,7 @@ def append(net, b, token, value, rows, cols, nbytes):
     net.buffers[b, 1] = n
     net.buffers[b, 2] += 1
     net.buffers[b, 4] += nbytes
+    record_buffered(net, nbytes)
     record = net.buffers[b, 5]
     net.heap[record + RECORD_BYTES] += nbytes
     if net.heap[record + RECORD_BYTES] > net.heap[record + RECORD_PEAK]:
@@ -370,6 +466,7 @@ def change_uses(net, b, more, now):
     record = net.buffers[b, 5]
     net.heap[record + RECORD_LIVE] -= 1
     net.heap[record + RECORD_BYTES] -= net.buffers[b, 4]
+    record_buffered(net, -net.buffers[b, 4])
     wake(net, net.heap[record + RECORD_UNIT], now)
     last = net.buffers[b, 1]
     if last >= 0:

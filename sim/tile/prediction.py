@@ -76,9 +76,9 @@ class TilePrediction:
 
 
 def predict(program: Program, machine: Machine | None = None,
-            streams: Mapping[str, Any] | None = None) -> TilePrediction:
+            streams: Mapping[str, Any] | None = None, *, record: bool = False) -> TilePrediction:
     """Run ``program`` (before lowering) at tile fidelity on ``machine`` (None: the paper's), with the values of its
-    input streams. Tensors have no contents.
+    input streams. Tensors have no contents. ``record``: keep what happens when, in ``run.net`` (`sim.report`).
 
     Raises `DeadlockError` with the operators that wait for one another, `RtlError` where an operator would raise its
     error code, `UnknownFunction` where one is steered by a value that the model does not compute.
@@ -87,7 +87,7 @@ def predict(program: Program, machine: Machine | None = None,
     machine = machine or RooflineMachine()
     began = time.perf_counter()
     graph = tile_graph(program, machine, streams)
-    run = run_tiles(graph)
+    run = run_tiles(graph, record=record)
     net, heap = run.net, run.net.heap
     if net.misc[ERROR]:
         unit, code = int(net.misc[ERROR_UNIT]), int(net.misc[ERROR])

@@ -9,7 +9,7 @@ import numpy as np
 from step_lang.mapping.registers import GENERATION_WIDTH
 
 from ..compiled import compiled
-from ..network import BUSY, IDLE
+from ..network import BUSY, IDLE, record_level
 
 __all__ = [
     "FRAMES", "PAGE_FRAMES", "PEAK", "READERS", "REFERENCES", "USED", "attach", "frame_tokens", "frame_values",
@@ -289,6 +289,8 @@ def step(u, par, st, ins, outs, net):
     b = par[BASE] - 1
     heap = net.heap
     settle(net, b)
+    if st[ST_USED] != heap[b + USED]:
+        record_level(net, u, heap[b + USED])
     st[ST_USED] = heap[b + USED]
     st[ST_PEAK] = heap[b + PEAK]
     st[ST_PEAK_FRAMES] = heap[b + PEAK] * heap[b + PAGE_FRAMES]

@@ -95,7 +95,7 @@ def run(
         design, tensors, build, simulator, constants, expected=expected, progress=console.is_terminal, waves=waves
     )
     stored = [_save(output / f"{name}.npy", tensor) for name, tensor in found.rtl.tensors.items()]
-    record = _record(file, design, tensors, found).save(output / "run")
+    record = _record(file, design, tensors, found, simulator).save(output / "run")
     numbers = found.as_json()
     write_json(
         result,
@@ -122,7 +122,7 @@ def run(
                 ("Verilog", str(output / "verilog")),
                 ("stored", ", ".join(map(str, stored)) or "nothing"),
                 ("numbers", str(result)),
-                ("recorded", f"{record}, for step-hw replay"),
+                ("recorded", f"{record}, for step-hw replay and report"),
                 *([("waveform", str(found.rtl.native.waves))] if found.rtl.native.waves else []),
                 *(("warning", text) for text in design.graph.warnings),
             ],
@@ -145,12 +145,15 @@ def _unordered(program: Program) -> str | None:
             "the interpreter has an order of its own")
 
 
-def _record(file: ProgramFile, design: Design, tensors: dict[str, np.ndarray], found: Measurement) -> RunRecord:
-    """What ``step-hw replay`` needs."""
+def _record(file: ProgramFile, design: Design, tensors: dict[str, np.ndarray], found: Measurement,
+            simulator: str) -> RunRecord:
+    """What ``step-hw replay`` and ``step-hw report`` need."""
     streams = host_tokens(design.program, design.inputs)
+    numbers = found.as_json() | {"cycles": found.rtl.cycles, "start_cycle": found.rtl.start_cycle,
+                                 "simulator": simulator}
     return RunRecord(file.path.name, file.path.read_text(), file.function, file.parameters, design.hw, tensors,
-                     streams, found.rtl.arbitration, found.rtl.tensors, found.as_json() | {"cycles": found.rtl.cycles},
-                     file.beside)
+                     streams, found.rtl.arbitration, found.rtl.tensors, numbers, file.beside, found.rtl.beats,
+                     found.rtl.native.blocked)
 
 
 def _table(design: Design, found: Measurement, simulator: str, where: str, more: list[tuple[str, str]]) -> Any:

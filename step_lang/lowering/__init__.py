@@ -36,6 +36,7 @@ def lower(program: Program, hw) -> LoweredProgram:
                                   operator=op)
     ctx = Lowering(program, tile, stream_orders(program), find_holds(program))
     begin = [(getattr(RULES[op.kind], "begin", None), op) for op in order]
+    owners: dict[str, str] = {}
     with ctx.out:
         for step, op in [*begin, *((RULES[op.kind].lower, op) for op in order)]:
             if step is None:
@@ -45,8 +46,9 @@ def lower(program: Program, hw) -> LoweredProgram:
                     step(ctx, op)
                 except StepError as error:
                     raise error.at(op) from None
+            owners |= {made.name: op.name for made in ctx.out.operators[len(owners):]}
     ctx.out.check()
-    return LoweredProgram(ctx.out, program, tile, ctx.placed)
+    return LoweredProgram(ctx.out, program, tile, ctx.placed, owners)
 
 
 def stream_orders(program: Program) -> dict[str, Order]:

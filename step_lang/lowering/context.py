@@ -55,12 +55,14 @@ class LoweredProgram:
     logical : the program it came from.
     tile : T.
     placed : logical stream name to its physical streams, the operator's own result first, then re-laid copies.
+    owners : physical operator's name to that of the logical operator for which it was made.
     """
 
     program: Program
     logical: Program
     tile: int
     placed: Mapping[str, list[Placed]] = field(default_factory=dict)
+    owners: Mapping[str, str] = field(default_factory=dict)
 
     def physical_name(self, name: str) -> str:
         """Name of the physical stream that the logical stream ``name`` became."""

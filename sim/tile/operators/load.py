@@ -19,6 +19,7 @@ from ..network import (
     EMPTY,
     LAST,
     NO_VALUE,
+    READ,
     TOKEN,
     VALUE,
     available,
@@ -28,6 +29,8 @@ from ..network import (
     is_done,
     pop,
     push,
+    record_bytes,
+    record_work,
     room,
     stop_of,
     wake,
@@ -177,17 +180,18 @@ def _give(u, par, st, outs, net, now):
         if not completed(net, par[PORT]) or not room(net, u, outs[0], now):
             return False
         first, last = completion_first(net, par[PORT]), completion_last(net, par[PORT])
+        arrives = first
         if net.cost[u, TILE] == 0:
             first = last
         if first > now:
             wake(net, u, first)
             return False
         take_completion(net, par[PORT])
+        record_bytes(net, READ, arrives, last, par[BYTES])
         work = beats(net, u, par[ROWS], par[COLS]) if net.cost[u, TILE] > 0 else 1
         start = max(first, starts(net, u, outs[0]), st[GIVES_AT])
         end = max(start + work - 1, last)
-        net.busy[u] += work
-        net.fired[u] += 1
+        record_work(net, u, start, end, work)
         begins = (start if net.cost[u, TILE] > 0 else end) + 1 + net.cost[u, LATENCY]
         push(net, outs[0], token, net.heap[at + 1], par[ROWS], par[COLS], begins, end + 1 + net.cost[u, LATENCY])
         if net.cost[u, TILE] > 0:

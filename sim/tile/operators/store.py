@@ -6,7 +6,16 @@ from step_lang.ops._views import view_indices
 from ...compiled import compiled
 from ..cost import TILE, beats, ceil_div, finish, meets
 from ..functions import element_bytes
-from ..memory import completed, completion_last, first_element, make_port, request, requests_room, take_completion
+from ..memory import (
+    completed,
+    completion_first,
+    completion_last,
+    first_element,
+    make_port,
+    request,
+    requests_room,
+    take_completion,
+)
 from ..network import (
     COLS,
     EMPTY,
@@ -16,12 +25,14 @@ from ..network import (
     ROWS,
     TOKEN,
     VALUE,
+    WRITTEN,
     available,
     fail,
     field,
     is_done,
     pop,
     push,
+    record_bytes,
     room,
     stop_of,
     wake,
@@ -72,6 +83,7 @@ def _retire(u, par, st, outs, net, now):
         push(net, outs[0], token if is_done(token) else token - par[RANK], 0 if token & EMPTY else 1, 1, 1, now + 1,
              now + 1)
     if asked != 0:
+        record_bytes(net, WRITTEN, completion_first(net, par[PORT]) - 1, completion_last(net, par[PORT]) - 1, asked)
         take_completion(net, par[PORT])
     if is_done(token):
         st[DONE_STATE] = 1
@@ -115,7 +127,7 @@ def _take(u, par, st, ins, net, now):
     end = finish(net, u, start, last, count)
     at = par[RING] + (st[HEAD] + st[PENDING]) % par[WINDOW] * 2
     net.heap[at] = token
-    net.heap[at + 1] = nbytes > 0
+    net.heap[at + 1] = nbytes
     st[PENDING] += 1
     if nbytes > 0:
         if par[ELEMENTS] > 0:

@@ -166,7 +166,7 @@ def idle_compute(run: Run) -> Finding | None:
         "idle_compute", "Compute that is mostly idle",
         f"{run.flops:,} FLOPs in {run.cycles:,} cycles are {_percent(run.compute_share)} of the {run.peak_flops:,} a "
         f"cycle that all units can do; {busy} of {len(computing)} units that compute work in 30% of the cycles or more.",
-        ("Share units: time-multiplexed regions (examples/moe.py with regions), smaller compute_bw where operators "
+        ("Share units: time-multiplexed regions (examples/moe.py with regions), smaller compute_bw of those that "
          "wait.",), 0.2 * (1 - run.compute_share))
 
 

@@ -119,7 +119,8 @@ def load_latency(run: Run) -> Finding | None:
              and not u.kind.endswith("store")]
     if not loads or run.memory_share >= HIGH:
         return None
-    worst = max(loads, key=lambda u: u.share("memory"))
+    large = [u for u in loads if u.offchip_bytes >= 0.05 * run.offchip_bytes]
+    worst = max(large or loads, key=lambda u: u.share("memory"))
     return Finding(
         "load_latency", "Loads wait for a memory that has time",
         f"{worst.name} waits for the memory in {_percent(worst.share('memory'))} of all cycles"
@@ -127,7 +128,7 @@ def load_latency(run: Run) -> Finding | None:
         f"{_percent(run.memory_share)} of what it can.",
         (f"More elements in flight: {run.knobs['window']}.",
          "Load what is needed early: a load without a reference runs ahead; buffer it until it is used.",
-         f"A shorter latency: {run.knobs['latency']}."), worst.share("memory") * (1 - run.memory_share))
+         f"A shorter latency: {run.knobs['latency']}."), worst.share("memory") * (1 - run.memory_share) * (1 if large else 0.5))
 
 
 def imbalance(run: Run) -> Finding | None:
@@ -165,7 +166,8 @@ def idle_compute(run: Run) -> Finding | None:
     return Finding(
         "idle_compute", "Compute that is mostly idle",
         f"{run.flops:,} FLOPs in {run.cycles:,} cycles are {_percent(run.compute_share)} of the {run.peak_flops:,} a "
-        f"cycle that all units can do; {busy} of {len(computing)} units that compute work in 30% of the cycles or more.",
+        f"cycle that all units can do; {busy} of {len(computing)} units that compute work in 30% of the cycles or "
+        "more.",
         ("Share units: time-multiplexed regions (examples/moe.py with regions), smaller compute_bw of those that "
          "wait.",), 0.2 * (1 - run.compute_share))
 

@@ -45,7 +45,7 @@ def report_html(run: Run, more: Mapping[str, str] | None = None) -> str:
     ranked = sorted(range(len(run.units)), key=lambda u: (-_weight(run, u), u))
     listed = sorted(ranked[:ROWS])
     bandwidth = [curve for curve in run.curves if curve.unit == "B/cycle"]
-    held = [curve for curve in run.curves if curve.unit == "B"]
+    held = [curve for curve in run.curves if curve.unit == "B" and curve.values.any()]
     return environment.get_template("page.html.j2").render(
         run=run, facts=[*facts(run), *run.machine, *(more or {}).items()], findings=findings(run),
         graph=Markup(_graph(run)) if len(run.program.operators) <= DRAWN else "", drawn=DRAWN,

@@ -79,6 +79,8 @@ def test_loads_wait_for_a_memory_that_has_time():
     found = findings(run([load]))[0]
     assert found.kind == "load_latency" and "80%" in found.text and "moves 10%" in found.text
     assert "load_latency" not in kinds(run([load], read_bytes=9_500))
+    tiny = unit("load_lengths", "memory", "load", memory=90, nbytes=4)
+    assert "load_x waits for the memory in 80%" in findings(run([load, tiny]))[0].text
 
 
 def test_unequal_work_of_experts():

@@ -59,7 +59,7 @@ def test_tile_fidelity(machine, tmp_path):
 
 @pytest.mark.skipif(installed("icarus") is not None, reason="Icarus Verilog is not installed")
 def test_rtl_from_its_record(tmp_path):
-    """RTL's report, made of its beats, and the model's, made of its own, say the same where the two runs are the same."""
+    """RTL's report, made of its beats, and the model's, made of its own, say the same where the runs are the same."""
     program, size = write(tmp_path, MERGE), ("--hw", "tile.size=2")
     assert step_hw("cosim", program, *size, "--simulator", "icarus", "-o", tmp_path / "out").code == 0
     cosim = json.loads((tmp_path / "out/result.json").read_text())

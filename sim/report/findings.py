@@ -128,7 +128,8 @@ def load_latency(run: Run) -> Finding | None:
         f"{_percent(run.memory_share)} of what it can.",
         (f"More elements in flight: {run.knobs['window']}.",
          "Load what is needed early: a load without a reference runs ahead; buffer it until it is used.",
-         f"A shorter latency: {run.knobs['latency']}."), worst.share("memory") * (1 - run.memory_share) * (1 if large else 0.5))
+         f"A shorter latency: {run.knobs['latency']}."),
+        worst.share("memory") * (1 - run.memory_share) * (1 if large else 0.5))
 
 
 def imbalance(run: Run) -> Finding | None:

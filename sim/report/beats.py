@@ -81,7 +81,9 @@ def run_of_transfers(lowered: LoweredProgram, graph: UnitGraph, hw: HardwareConf
     total = int(numbers["total_cycles"])
     pushed = np.bincount(beats[:, 1], minlength=len(graph.links))
     active = _activity(graph, beats)
-    states = [_states_of(unit, active[active[:, 0] == unit.index], blocked, total) for unit in graph.units]
+    bounds = np.searchsorted(active[:, 0], np.arange(len(graph.units) + 1))
+    states = [_states_of(unit, active[bounds[unit.index]:bounds[unit.index + 1]], blocked, total)
+              for unit in graph.units]
     return _run(lowered, graph, hw, costs, symbols, f"RTL, {simulator}", beats, pushed, states, levels,
                 numbers["peak_frames"], int(numbers["cycles"]), int(numbers["start_cycle"]), total,
                 (int(numbers["offchip_read_bytes"]), int(numbers["offchip_write_bytes"])), notes, active)
@@ -122,7 +124,9 @@ def _run(lowered: LoweredProgram, graph: UnitGraph, hw: HardwareConfig, costs: M
                   numbers.get(link.destination[0]) if link.destination else None, link.depth, int(pushed[link.index]))
              for link in graph.links]
     slices = active.copy()
-    slices[:, 0] = [numbers[u] for u in active[:, 0].tolist()]
+    place = np.full(len(graph.units), -1)
+    place[list(numbers)] = list(numbers.values())
+    slices[:, 0] = place[active[:, 0]]
     slices, gap = bounded(slices, SLICES, 0)
     width = max(1, -(-total // POINTS))
     frame = {unit.index: -(-unit.params["payload"].data_bits // 8) for unit in graph.units if unit.kind == STORAGE}

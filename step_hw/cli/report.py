@@ -160,8 +160,7 @@ def _recorded(directory: Path) -> tuple[Run, dict[str, str]]:
             prediction = predict(design.graph, design.hw, trace=True)
     except StepError:  # what the model refuses, RTL has run all the same
         pass
-    facts: dict[str, Any] = {"recorded in": directory.name}
-    facts |= {name: str(value) for name, value in record.parameters.items()}
+    facts = {"recorded from": record.file} | {name: str(value) for name, value in record.parameters.items()}
     return run_of_transfers(design.lowered, design.graph, design.hw, metrics(program).substitute(symbols), symbols,
                             record.beats, record.blocked, record.numbers, record.numbers["simulator"],
                             prediction), facts

@@ -20,7 +20,7 @@ from .summary import facts
 
 __all__ = ["report_html"]
 
-DRAWN = 400
+DRAWN = 2500
 """Operators that a picture has, at most."""
 ROWS = 40
 """Units shown at first in a list, those that work or wait most."""

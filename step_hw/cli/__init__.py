@@ -9,8 +9,8 @@ import click
 
 __all__ = ["COMMANDS", "cli", "main"]
 
-COMMANDS = ("generate", "simulate", "cosim", "replay", "validate", "sweep", "figures", "size-fifos", "report", "calibrate",
-            "demo")
+COMMANDS = ("generate", "simulate", "cosim", "replay", "validate", "sweep", "figures", "size-fifos", "report",
+            "calibrate", "demo")
 """In the order of the help; command ``x-y`` is function ``x_y`` of ``step_hw/cli/x_y.py``."""
 
 

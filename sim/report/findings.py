@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +69,55 @@ def compute_bound(run: Run) -> Finding | None:
          "Or split its work over several operators (partition, then reassemble)."), unit.share("busy"))
 
 
+def _shown(run: Run, chain: Sequence[int], arrow: str) -> str:
+    names = [run.units[u].name for u in chain]
+    return arrow.join(names if len(names) <= 6 else [*names[:3], "…", *names[-2:]])
+
+
+def _late(run: Run, u: int) -> list[int]:
+    """From ``u`` upstream along the inputs that come last (whose source waits least for room and is not done early), to
+    a unit that does not mostly wait for input."""
+    sources: dict[int, list[int]] = {}
+    for link in run.links:
+        if link.source is not None and link.destination is not None:
+            sources.setdefault(link.destination, []).append(link.source)
+    chain = [u]
+    while True:
+        unit = run.units[chain[-1]]
+        waits = unit.share("starved") > max(unit.share("busy"), unit.share("blocked"), unit.share("memory"))
+        more = [s for s in sources.get(chain[-1], []) if s not in chain]
+        if not more or not (waits or unit.kind == "fork"):
+            return chain
+        chain.append(min(more, key=lambda s: run.units[s].share("blocked") + run.units[s].share("idle")))
+
+
+def late_results(run: Run) -> Finding | None:
+    """What is stored waits for what comes last."""
+    stores = [u for u, unit in enumerate(run.units) if unit.kind.endswith("store") and unit.share("starved") >= 0.5]
+    if not stores:
+        return None
+    chain = _late(run, max(stores, key=lambda u: run.units[u].offchip_bytes))
+    store, end = run.units[chain[0]], run.units[chain[-1]]
+    state = max(("busy", "memory", "blocked", "starved"), key=end.share)
+    load = end.offchip_bytes > 0
+    tries = {
+        "busy": f"Fewer bytes through {end.name}, or the same earlier ({run.knobs['window']})." if load else
+                f"Make {end.name} faster ({run.knobs['compute']}), or give it less to do.",
+        "memory": f"Have {end.name} ask earlier or for more at a time ({run.knobs['window']}).",
+        "blocked": "Deeper links" + (f": {run.knobs['size_fifos']}." if run.knobs["size_fifos"] else
+                                     f" ({run.knobs['depth']})."),
+        "starved": f"Shorten the way to {end.name}, or let several elements be on it at a time.",
+    }
+    what = {"busy": "works", "memory": "waits for the memory", "blocked": "waits for room",
+            "starved": "waits for input"}
+    return Finding(
+        "late_results", f"Results wait for {end.name}",
+        f"{store.name} waits for input in {_percent(store.share('starved'))} of all cycles. Upstream, along the inputs "
+        f"that come last: {_shown(run, chain, ' ← ')}. {end.name} {what[state]} in {_percent(end.share(state))} of "
+        "them.",
+        (tries[state],), 0.4 * store.share("starved"))
+
+
 def blocked_chain(run: Run) -> Finding | None:
     """A unit waits for room most of the time: who does not take what it gives? (A load that does is only early.)"""
     fed = {link.destination for link in run.links}
@@ -84,8 +133,7 @@ def blocked_chain(run: Run) -> Finding | None:
             break
         chain.append(max(users, key=lambda u: (run.units[u].share("blocked"), run.units[u].share("busy"))))
     end = run.units[chain[-1]]
-    names = [run.units[u].name for u in chain]
-    shown = " → ".join(names if len(names) <= 6 else [*names[:3], "…", *names[-2:]])
+    shown = _shown(run, chain, " → ")
     begin = run.units[first]
     text = (f"{begin.name} waits for room at its output in {_percent(begin.share('blocked'))} of all cycles "
             f"({len(blocked)} of {len(run.units)} units do so in a quarter of them or more). Downstream: {shown}. ")
@@ -100,6 +148,8 @@ def blocked_chain(run: Run) -> Finding | None:
         return Finding("blocked_behind_memory", f"{end.name} waits for the memory",
                        text + f"{end.name} waits for the memory in {share} of them.",
                        (f"More bandwidth ({run.knobs['bandwidth']}), or fewer bytes.",), begin.share("blocked"))
+    if state == "starved" and all(run.units[u].share("blocked") < SOME for u in _late(run, chain[-1])[1:]):
+        return None   # what is blocked is early; nothing that is late is held up by it
     depths = [link.depth for link in run.links if link.source == first]
     tries = [f"Deeper links ({run.knobs['depth']}, {min(depths, default=0)} now)"
              + (f"; {run.knobs['size_fifos']} finds the least depths with full throughput." if run.knobs["size_fifos"]
@@ -216,10 +266,10 @@ def near_the_bound(run: Run) -> Finding | None:
                        ("Only another program (fewer bytes, fewer FLOPs) or another machine is faster.",), 0.5 * share)
     return Finding("off_the_bound", "Time is lost above the bound", text,
                    ("See what the other points say: neither memory nor compute explains all of it.",),
-                   0.5 * (1 - share))
+                   0.3 * (1 - share))
 
 
 RULES: tuple[Callable[[Run], Finding | None], ...] = (
-    memory_bound, compute_bound, blocked_chain, load_latency, imbalance, idle_compute, fill_and_drain, full_buffers,
-    near_the_bound)
+    memory_bound, compute_bound, blocked_chain, late_results, load_latency, imbalance, idle_compute, fill_and_drain,
+    full_buffers, near_the_bound)
 """All rules; a rule that has nothing to say returns None."""

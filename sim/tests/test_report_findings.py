@@ -68,6 +68,26 @@ def test_what_blocks_is_followed_to_its_end(end, kind, words):
     assert ("size_fifos" in " ".join(found.tries)) == (kind == "blocked_behind_waiting")
 
 
+def test_who_is_only_early_holds_nothing_up():
+    """The end waits for a slow unit; that another input of it is there long before is no finding."""
+    units = [unit("early", blocked=90), unit("slow", busy=60, starved=30), unit("late", starved=90, busy=5),
+             unit("store_y", "memory", "store", starved=90, busy=5, nbytes=8), unit("load", "memory", blocked=50)]
+    made = run(units, [(0, 3), (2, 3), (1, 2), (4, 0), (4, 1)])
+    assert kinds(made) == ["late_results", "off_the_bound"]
+    found = findings(made)[0]
+    assert "store_y ← late ← slow. slow works in 60%" in found.text and "Make slow faster" in found.tries[0]
+
+
+def test_a_fork_that_an_early_branch_blocks_is_followed_to():
+    """The late branch starves since the fork before it waits for room in the early one."""
+    units = [unit("load", "memory", blocked=80), unit("fork", "routing", "fork", blocked=80), unit("fold", starved=90),
+             unit("join", starved=90), unit("pass", "shape", blocked=70)]
+    made = run(units, [(0, 1), (1, 4), (4, 3), (1, 2), (2, 3)])
+    found = next(found for found in findings(made) if found.kind.startswith("blocked"))
+    assert found.kind == "blocked_behind_waiting" and "size_fifos" in found.tries[0]
+    assert found.title == "fork is blocked while join waits"
+
+
 def test_a_loop_of_blocked_units_is_left():
     assert kinds(run([unit("a", "memory", "load", blocked=60), unit("b")], [(0, 1)])) == ["off_the_bound"]
     ring = run([unit("a", blocked=60), unit("b", blocked=50)], [(0, 1), (1, 0)])

@@ -75,8 +75,8 @@ def _shown(run: Run, chain: Sequence[int], arrow: str) -> str:
 
 
 def _late(run: Run, u: int) -> list[int]:
-    """From ``u`` upstream along the inputs that come last (whose source waits least for room and is not done early), to
-    a unit that does not mostly wait for input."""
+    """From ``u`` upstream along the inputs that come last (whose source waits least for room, is not done early, and
+    gives more than a few elements), to a unit that does not mostly wait for input."""
     sources: dict[int, list[int]] = {}
     for link in run.links:
         if link.source is not None and link.destination is not None:
@@ -88,7 +88,9 @@ def _late(run: Run, u: int) -> list[int]:
         more = [s for s in sources.get(chain[-1], []) if s not in chain]
         if not more or not (waits or unit.kind == "fork"):
             return chain
-        chain.append(min(more, key=lambda s: run.units[s].share("blocked") + run.units[s].share("idle")))
+        few = 0.1 * max(run.units[s].moved for s in more)
+        chain.append(min(more, key=lambda s: run.units[s].share("blocked") + run.units[s].share("idle")
+                                             + (run.units[s].moved < few)))
 
 
 def late_results(run: Run) -> Finding | None:

@@ -93,31 +93,47 @@ def _late(run: Run, u: int) -> list[int]:
                                              + (run.units[s].moved < few)))
 
 
+def _held_up(run: Run, first: int, chain: Sequence[int]) -> set[int]:
+    """``chain``, and all upstream of ``first`` that waits for room, one behind the other."""
+    found, open_ = {*chain, first}, [first]
+    while open_:
+        u = open_.pop()
+        more = {link.source for link in run.links if link.destination == u and link.source is not None
+                and run.units[link.source].share("blocked") >= SOME} - found
+        found |= more
+        open_ += sorted(more)
+    return found
+
+
 def late_results(run: Run) -> Finding | None:
     """What is stored waits for what comes last."""
     stores = [u for u, unit in enumerate(run.units) if unit.kind.endswith("store") and unit.share("starved") >= 0.5]
     if not stores:
         return None
     chain = _late(run, max(stores, key=lambda u: run.units[u].offchip_bytes))
+    if len(chain) < 2:
+        return None
+    # The one on the way that has most to do, or to wait for from memory: the others wait for it.
+    at = max(range(1, len(chain)),
+             key=lambda i: run.units[chain[i]].share("busy") + run.units[chain[i]].share("memory"))
+    chain = chain[:at + 1]
     store, end = run.units[chain[0]], run.units[chain[-1]]
-    state = max(("busy", "memory", "blocked", "starved"), key=end.share)
+    state = max(("busy", "memory"), key=end.share)
     load = end.offchip_bytes > 0
     tries = {
         "busy": f"Fewer bytes through {end.name}, or the same earlier ({run.knobs['window']})." if load else
                 f"Make {end.name} faster ({run.knobs['compute']}), or give it less to do.",
         "memory": f"Have {end.name} ask earlier or for more at a time ({run.knobs['window']}).",
-        "blocked": "Deeper links" + (f": {run.knobs['size_fifos']}." if run.knobs["size_fifos"] else
-                                     f" ({run.knobs['depth']})."),
-        "starved": f"Shorten the way to {end.name}, or let several elements be on it at a time.",
     }
-    what = {"busy": "works", "memory": "waits for the memory", "blocked": "waits for room",
-            "starved": "waits for input"}
+    what = {"busy": "works", "memory": "waits for the memory"}
+    more = () if end.share(state) >= 0.5 else (
+        "Nothing on the way has much to do: it is long, not narrow. Let more elements be on it at a time: smaller "
+        "tiles, several regions, deeper links.",)
     return Finding(
         "late_results", f"Results wait for {end.name}",
         f"{store.name} waits for input in {_percent(store.share('starved'))} of all cycles. Upstream, along the inputs "
         f"that come last: {_shown(run, chain, ' ← ')}. {end.name} {what[state]} in {_percent(end.share(state))} of "
-        "them.",
-        (tries[state],), 0.4 * store.share("starved"))
+        "them, more than any other there.", (tries[state], *more), 0.4 * store.share("starved"))
 
 
 def blocked_chain(run: Run) -> Finding | None:
@@ -150,7 +166,7 @@ def blocked_chain(run: Run) -> Finding | None:
         return Finding("blocked_behind_memory", f"{end.name} waits for the memory",
                        text + f"{end.name} waits for the memory in {share} of them.",
                        (f"More bandwidth ({run.knobs['bandwidth']}), or fewer bytes.",), begin.share("blocked"))
-    if state == "starved" and all(run.units[u].share("blocked") < SOME for u in _late(run, chain[-1])[1:]):
+    if state == "starved" and not _held_up(run, first, chain[:-1]) & set(_late(run, chain[-1])[1:]):
         return None   # what is blocked is early; nothing that is late is held up by it
     depths = [link.depth for link in run.links if link.source == first]
     tries = [f"Deeper links ({run.knobs['depth']}, {min(depths, default=0)} now)"

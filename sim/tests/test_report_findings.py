@@ -76,6 +76,9 @@ def test_who_is_only_early_holds_nothing_up():
     assert kinds(made) == ["late_results", "off_the_bound"]
     found = findings(made)[0]
     assert "store_y ← late ← slow. slow works in 60%" in found.text and "Make slow faster" in found.tries[0]
+    assert len(found.tries) == 1
+    units[1], units[4] = unit("slow", busy=30, starved=60), unit("load", "memory", memory=20)
+    assert "long, not narrow" in findings(run(units, [(0, 3), (2, 3), (1, 2), (4, 0), (4, 1)]))[0].tries[1]
 
 
 def test_a_fork_that_an_early_branch_blocks_is_followed_to():

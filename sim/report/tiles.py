@@ -48,7 +48,8 @@ def run_of_tiles(prediction: TilePrediction) -> Run:
         most = np.where(used, net.channels[np.maximum(ports, 0), PUSHED], 0).max(axis=1)
         moved = np.where(used.any(axis=1), most, moved)
     bytes_of = {row.name: int(row.offchip_read_bytes + row.offchip_write_bytes) for row in costs.rows}
-    numbers, units = {}, []
+    numbers: dict[int, int] = {}
+    units: list[Unit] = []
     for u, (kind, name, op) in enumerate(zip(graph.kinds, graph.names, graph.operators)):
         if kind in ("hbm", "drain"):
             continue

@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -18,7 +19,7 @@ from step_lang import metrics
 from step_lang.hwconfig import HardwareConfig
 
 HW = HardwareConfig(tile=4)
-SIZES = {"batch": 16, "hidden": 32, "intermediate": 32, "tile_b": 8, "tile_f": 8}
+SIZES: dict[str, Any] = {"batch": 16, "hidden": 32, "intermediate": 32, "tile_b": 8, "tile_f": 8}
 
 
 @pytest.fixture(scope="module")

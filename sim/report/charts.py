@@ -89,12 +89,12 @@ def curves_svg(curves: Sequence[Curve], total: int, width: float = 960, height: 
     limit = max((curve.limit or 0.0) for curve in curves)
     sums = np.sum([curve.values for curve in curves], axis=0)
     top = float(sums.max()) if len(sums) else 0.0
-    top = limit if limit and top >= 0.2 * limit else top
+    top = max(top, limit) if top >= 0.2 * limit else top
     top = max(top * 1.05, 1e-9)
-    drawn, floor = width - LEFT - RIGHT, height - BOTTOM
+    drawn, floor, roof = width - LEFT - RIGHT, height - BOTTOM, TOP + 14
 
     def y(value: float) -> float:
-        return floor - value / top * (floor - TOP)
+        return floor - value / top * (floor - roof)
 
     def x(cycle: float) -> float:
         return LEFT + cycle / max(1, total) * drawn

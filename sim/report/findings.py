@@ -119,6 +119,8 @@ def late_results(run: Run) -> Finding | None:
     chain = chain[:at + 1]
     store, end = run.units[chain[0]], run.units[chain[-1]]
     state = max(("busy", "memory"), key=end.share)
+    if state == "memory" and run.memory_share >= HIGH:
+        return None   # as `memory_bound` says
     load = end.offchip_bytes > 0
     tries = {
         "busy": f"Fewer bytes through {end.name}, or the same earlier ({run.knobs['window']})." if load else

@@ -11,6 +11,7 @@ from step_hw.design import Design
 from step_hw.run_record import RunRecord
 from step_lang import metrics
 from step_lang.errors import BadParameter, BuildError
+from step_lang.metrics import DEFAULT_COMPUTE_BW
 
 from .options import (
     calibration_constants,
@@ -111,7 +112,7 @@ def _beat(program: str, settings: tuple[str, ...], config: Path | None, override
     file, design = design_of(program, settings, config, overrides, seed)
     constants, where = calibration_constants(calibration, design.hw)
     costs, symbols = metrics(design.program), {}
-    if costs.symbols:  # sizes that only the run knows
+    if set(costs.symbols) - {DEFAULT_COMPUTE_BW}:  # sizes that only the run knows
         with step("interpreting, for sizes that only a run knows"):
             symbols = design.interpret(load_tensors(file, design, seed, ()), lowered=False).symbols
         costs = costs.substitute(symbols)

@@ -82,6 +82,7 @@ def sketch(figure: Figure, axes: Sequence[Any]) -> None:
     cycles.plot(x, [r["tile_cycles"] for r in records], "o", color=COLORS["dynamic"], label="tile fidelity")
     cycles.plot(x, [r["roofline_cycles"] for r in records], "_", color="black", label="roofline rule")
     cycles.set_ylabel("cycles")
+    cycles.margins(y=0.1)
     cycles.legend()
     traffic.bar(x, [r["offchip_mb_4_bytes"] for r in records], 0.7, color=COLORS["other"])
     traffic.set_ylabel("off-chip traffic (MB at 4 bytes an element)")

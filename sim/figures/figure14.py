@@ -55,4 +55,5 @@ def sketch(figure: Figure, axes: Sequence[Any]) -> None:
     axis.axhline(1, color=COLORS["dynamic"])
     axis.set_xticks(list(x), [str(r["deviation"]) for r in records])
     axis.set(xlabel="standard deviation of lengths (tokens)", ylabel="cycles over dynamic")
+    axis.margins(y=0.25)
     axis.legend()

@@ -87,4 +87,5 @@ def sketch(figure: Figure, axes: Sequence[Any]) -> None:
                      color=colors[r["implementation"]], label=r["implementation"])
         axis.set_xticks(range(len(metrics)), [label for _, label in metrics])
         axis.set(title=name, ylabel="over dynamic")
+        axis.margins(y=0.3)
         axis.legend()

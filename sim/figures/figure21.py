@@ -70,4 +70,5 @@ def sketch(figure: Figure, axes: Sequence[Any]) -> None:
         axis.axhline(1, color=COLORS["dynamic"], label="dynamic")
         axis.set_xticks(list(x), [r["variation"] for r in records])
         axis.set(title=f"{name} requests", xlabel="variation of lengths", ylabel="cycles over dynamic")
+    axes[0].margins(y=0.3)
     axes[0].legend()

@@ -66,4 +66,5 @@ def sketch(figure: Figure, axes: Sequence[Any]) -> None:
                       label=f"dynamic, {bw} FLOPs/cycle")
         axis.set(xscale="log", yscale="log", title=name, xlabel="on-chip memory (MiB, figure accounting)",
                  ylabel="cycles")
+        axis.margins(0.1)
         axis.legend()

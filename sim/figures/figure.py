@@ -16,7 +16,7 @@ class Claim:
 
     what : in a few words; paper : its number, or (low, high) of its range; ours : the same of ours; source : where the
     paper says it; bar : how far ours may be off, as a share of the paper's number, None where nothing is demanded;
-    at_most : the paper's number is a bound; why : what an experiment showed where ours is beyond the bar
+    at_most, at_least : the paper's number is a bound; why : what an experiment showed where ours is beyond the bar
     """
 
     what: str
@@ -25,6 +25,7 @@ class Claim:
     source: str
     bar: float | None = None
     at_most: bool = False
+    at_least: bool = False
     why: str = ""
 
     @property
@@ -39,9 +40,9 @@ class Claim:
     @property
     def within(self) -> bool | None:
         """Whether ours is within the bar, None where there is none."""
-        if self.at_most:
+        if self.at_most or self.at_least:
             assert not isinstance(self.ours, tuple) and not isinstance(self.paper, tuple)
-            return self.ours <= self.paper
+            return self.ours <= self.paper if self.at_most else self.ours >= self.paper
         if self.bar is None:
             return None
         return all(abs(ratio - 1) <= self.bar + 1e-12 for ratio in self.ratios)

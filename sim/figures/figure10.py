@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from .figure import Claim, Figure
 from .lab import Lab
-from .tiling import COLUMNS, DYNAMIC, distances, measure_tilings, point_count, sketch, tiling_rows
+from .tiling import (
+    ARTIFACT_DYNAMIC_BW,
+    COLUMNS,
+    DYNAMIC,
+    distances,
+    measure_tilings,
+    point_count,
+    sketch,
+    tiling_rows,
+)
 from .traces import Traces
 from .workloads import MIXTRAL, QWEN, MoeModel, moe_point
 
@@ -16,7 +25,6 @@ TITLE = "cycles over on-chip memory, static and dynamic tiles, 1024 tokens"
 PANELS = 2
 TILES = (16, 32, 64, 128, 256, 512, 1024)
 COMPUTE_BW = 4096
-ARTIFACT_DYNAMIC_BW = 6400
 PAPER_PID = {"Mixtral-8x7B": 1.86, "Qwen3-30B-A3B": 1.87}
 
 

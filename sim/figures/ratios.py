@@ -1,47 +1,45 @@
-"""Cycles, traffic and memory of static tiles as multiples of the least, as figures 19 and 20 show them."""
+"""Cycles, traffic and memory of static tiles as multiples of dynamic ones', as figures 19 and 20 show them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from .figure import Claim, Figure
+from .figure import Figure
 from .lab import Lab
 from .plot import COLORS
 from .tiling import DYNAMIC, measure_tilings
 from .traces import Traces
 from .workloads import MoeModel
 
-__all__ = ["COLUMNS", "make_ratios", "sketch"]
+__all__ = ["COLUMNS", "INFERRED", "MEMORY", "ratio_rows", "sketch", "static_ratios"]
 
 COLUMNS = ("model", "batch", "tile", "metric", "value", "ratio_to_dynamic")
-_METRICS = ("cycles", "offchip_bytes", "onchip_bytes_figures-used", "onchip_bytes_figures", "onchip_bytes_spec")
-_INFERRED = ("What this figure shows is inferred: the artifact has no script for it. The first arXiv version of the "
-             "paper compares two static tile sizes with dynamic tiles in this way (its figures 6 and 7), and its "
-             "figure 11 is figure 21 now.")
+MEMORY = "onchip_bytes_figures-used"
+_METRICS = ("cycles", "offchip_bytes", MEMORY, "onchip_bytes_figures", "onchip_bytes_spec")
+INFERRED = [
+    "What this figure shows is inferred: the artifact has no script for it. The first arXiv version of the paper "
+    "compares two static tile sizes with dynamic tiles in this way (its figures 6 and 7), and its figure 11 is figure "
+    "21 now.",
+    f"{MEMORY}: experts without tokens left out of static programs too, as in that version."]
 
 
-def make_ratios(number: int, title: str, lab: Lab, traces: Traces, models: Sequence[MoeModel], batch: int,
-                tiles: Sequence[int], tile_f: int, speedup: float, memory: float, shared: str) -> Figure:
-    """The figure; ``speedup`` and ``memory`` are the paper's geometric means over ``shared``."""
-    figure = Figure(number, title, COLUMNS, [], notes=[
-        _INFERRED, f"Inputs: {traces.said}.",
-        "onchip_bytes_figures-used: experts without tokens left out of static programs too, as in that version."])
+def ratio_rows(lab: Lab, traces: Traces, models: Sequence[MoeModel], batch: int, tiles: Sequence[int], tile_f: int,
+               dynamic_bw: int = 0) -> list[tuple[Any, ...]]:
+    """Rows of `COLUMNS`."""
+    rows: list[tuple[Any, ...]] = []
     for model in models:
-        measured = measure_tilings(lab, traces, model, batch, tiles, tile_f)
+        measured = measure_tilings(lab, traces, model, batch, tiles, tile_f, dynamic_bw=dynamic_bw)
         values = {tile: {"cycles": m.cycles, "offchip_bytes": m.offchip_bytes,
                          **{f"onchip_bytes_{name}": n for name, n in m.onchip.items()}} for tile, m in measured.items()}
-        for tile, found in values.items():
-            figure.rows += [(model.name, batch, tile, metric, found[metric], found[metric] / values[DYNAMIC][metric])
-                            for metric in _METRICS]
-    source = f"first arXiv version, section 5.2: geometric mean over {shared}"
-    for what, metric, paper in (("cycles", "cycles", speedup), ("on-chip memory", "onchip_bytes_figures-used", memory)):
-        ratios = [r["ratio_to_dynamic"] for r in figure.select(metric=metric) if r["tile"] != DYNAMIC]
-        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-        figure.claims.append(Claim(f"{what} of static tiles over dynamic, geometric mean of this figure", paper, mean,
-                                   source))
-    return figure
+        rows += [(model.name, batch, tile, metric, found[metric], found[metric] / values[DYNAMIC][metric])
+                 for tile, found in values.items() for metric in _METRICS]
+    return rows
+
+
+def static_ratios(rows: Sequence[tuple[Any, ...]], metric: str) -> list[float]:
+    """Of static tiles, over dynamic ones."""
+    return [row[5] for row in rows if row[3] == metric and row[2] != DYNAMIC]
 
 
 def sketch(figure: Figure, axes: Sequence[Any]) -> None:
@@ -50,7 +48,7 @@ def sketch(figure: Figure, axes: Sequence[Any]) -> None:
     for axis, name in zip(axes, names):
         records = figure.select(model=name)
         tiles = list(dict.fromkeys(r["tile"] for r in records))
-        shown = ("cycles", "offchip_bytes", "onchip_bytes_figures-used")
+        shown = ("cycles", "offchip_bytes", MEMORY)
         for k, tile in enumerate(tiles):
             heights = [next(r["ratio_to_dynamic"] for r in records if r["tile"] == tile and r["metric"] == metric)
                        for metric in shown]
@@ -59,4 +57,5 @@ def sketch(figure: Figure, axes: Sequence[Any]) -> None:
                      color=color, label=tile if tile == DYNAMIC else f"tile = {tile}")
         axis.set_xticks(range(len(shown)), ["cycles", "off-chip traffic", "on-chip memory"])
         axis.set(yscale="log", title=name, ylabel="over dynamic tiles")
+        axis.margins(y=0.25)
         axis.legend()

@@ -12,7 +12,11 @@ from .plot import COLORS
 from .traces import Traces
 from .workloads import MoeModel, moe_point
 
-__all__ = ["COLUMNS", "DYNAMIC", "distances", "measure_tilings", "point_count", "sketch", "tiling_rows"]
+__all__ = ["ARTIFACT_DYNAMIC_BW", "COLUMNS", "DYNAMIC", "distances", "measure_tilings", "point_count", "sketch",
+           "tiling_rows"]
+
+ARTIFACT_DYNAMIC_BW = 6400
+"""FLOPs/cycle of each operator of the dynamic program in the paper's artifact; its static one has 4096."""
 
 COLUMNS = ("model", "batch", "tile", "compute_bw", "cycles", "offchip_bytes", "onchip_bytes_figures",
            "onchip_bytes_spec", "compute_utilisation", "memory_utilisation")
@@ -26,11 +30,12 @@ def point_count(models: Sequence[MoeModel], tiles: Sequence[int]) -> int:
 
 
 def measure_tilings(lab: Lab, traces: Traces, model: MoeModel, batch: int, tiles: Sequence[int], tile_f: int = 64,
-                    compute_bw: int = 4096) -> Measurements:
-    """The layer with each static tile and with dynamic ones, by rows of a tile or `DYNAMIC`."""
+                    compute_bw: int = 4096, dynamic_bw: int = 0) -> Measurements:
+    """The layer with each static tile and with dynamic ones (these with ``dynamic_bw`` FLOPs/cycle, if it is given), by
+    rows of a tile or `DYNAMIC`."""
     chosen = traces.routing(model.trace, batch, model.top_k, model.experts).values
-    return {DYNAMIC if rows is None else str(rows): lab.run(moe_point(model, chosen, rows, compute_bw, tile_f))
-            for rows in (*tiles, None)}
+    found = {str(rows): lab.run(moe_point(model, chosen, rows, compute_bw, tile_f)) for rows in tiles}
+    return found | {DYNAMIC: lab.run(moe_point(model, chosen, None, dynamic_bw or compute_bw, tile_f))}
 
 
 def tiling_rows(model: MoeModel, batch: int, compute_bw: int, measured: Measurements) -> list[tuple[Any, ...]]:

@@ -74,7 +74,7 @@ def _claims_table(document: dict[str, Any]) -> Any:
         within = {None: "", True: "yes", False: "no"}[claim["within"]]
         bar = "" if claim["bar"] is None or claim["within"] is None else f" ({claim['bar']:.0%})"
         why = f": {claim['why']}" if claim["why"] else ""
-        bound = "<= " if claim["at_most"] else ""
+        bound = "<= " if claim["at_most"] else ">= " if claim["at_least"] else ""
         table.add_row(claim["what"], bound + _number(claim["paper"]), _number(claim["ours"]),
                       " - ".join(f"{ratio:.3f}" for ratio in claim["ratios"]), within + bar + why)
     return titled(f"figure {document['figure']}: {document['title']} ({document['wall_seconds']:.1f} s)", table)

@@ -85,8 +85,10 @@ def attention_point(lengths: Sequence[int], schedule: str, *, regions: int = 4, 
 
 def layer_point(model: MoeModel, chosen: Sequence[Sequence[int]], lengths: Sequence[int], *, schedule: str,
                 tile_rows: int | None, tile_f: int = 64, regions: int = 0, compute_bw: int = 4096,
-                attention_bw: int = 2048, attention_regions: int = 4, capacity: int = 6464, depth: int = 2) -> Point:
-    """A whole layer of ``model``, `examples.layer`: queries, keys and values, attention, experts."""
+                attention_bw: int = 2048, attention_regions: int = 4, capacity: int = 6464, depth: int = 1,
+                by_head: bool = True) -> Point:
+    """A whole layer of ``model``, `examples.layer`: queries, keys and values, attention, experts. ``by_head``: requests
+    of a KV head are served before those of the next one, else those of a token."""
     tile = 32
     parameters = model.build_parameters() | {
         "batch": len(chosen), "heads": model.heads, "kv_heads": model.kv_heads, "head_dim": model.head_dim,
@@ -95,7 +97,8 @@ def layer_point(model: MoeModel, chosen: Sequence[Sequence[int]], lengths: Seque
         "compute_bw": compute_bw, "attention_bw": attention_bw}
     parameters |= {"tiling": "dynamic"} if tile_rows is None else {"tiling": "static", "tile_rows": tile_rows}
     return Point("examples.layer", parameters, {"compute_bw": compute_bw, "row_depth": len(chosen), "depth": depth},
-                 f"{__name__}:layer_streams", {"chosen": [list(row) for row in chosen], "lengths": list(lengths)})
+                 f"{__name__}:layer_streams", {"chosen": [list(row) for row in chosen], "lengths": list(lengths),
+                                               "by_head": by_head})
 
 
 def layer_streams(program: Program, given: dict[str, Any]) -> dict[str, Any]:
@@ -103,6 +106,11 @@ def layer_streams(program: Program, given: dict[str, Any]) -> dict[str, Any]:
     all its KV heads."""
     from examples import attention, layer
 
-    heads = program.tensors["k_new"].shape[0] // len(given["lengths"])
-    return {**layer.streams(program), **routed_streams(program, given["chosen"]),
-            **attention.request_streams(program, [n for n in given["lengths"] for _ in range(heads)])}
+    tokens = len(given["lengths"])
+    heads = program.tensors["k_new"].shape[0] // tokens
+    requests = attention.request_streams(program, [n for n in given["lengths"] for _ in range(heads)])
+    if given["by_head"]:
+        # The same requests in another order; what a region does with a cache is the same for each.
+        order = [token * heads + head for head in range(heads) for token in range(tokens)]
+        requests |= {name: [requests[name][i] for i in order] for name in ("number", "length", "full", "rows")}
+    return {**layer.streams(program), **routed_streams(program, given["chosen"]), **requests}

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from examples import swiglu
+from examples import layer, swiglu
 from sim.figures import Claim, Figure, Lab, Traces, figure_module, figure_numbers
 from sim.figures.pid import improvement_distance, pareto_front
 from sim.figures.plot import draw
 from sim.figures.ratios import static_ratios
 from sim.figures.table import write_claims, write_rows
-from sim.figures.workloads import MoeModel, attention_point
+from sim.figures.workloads import MoeModel, attention_point, layer_point, layer_streams
 from step_lang.errors import BadParameter
 from step_lang.hwconfig import HardwareConfig
 
@@ -226,3 +226,15 @@ def test_data_that_is_not_there(tmp_path):
         Traces(tmp_path).routing("mixtral", 64, 2, 8)
     with pytest.raises(BadParameter, match=r"0 files '\*stdev0477_"):
         Traces(tmp_path).lengths(64, 477)
+
+
+def test_requests_of_a_layer_head_by_head():
+    model = replace(SMALL, kv_heads=2)
+    given = {"schedule": "queued", "tile_rows": None, "tile_f": 16}
+    made = []
+    for by_head in (True, False):
+        point = layer_point(model, [[0, 1]] * 3, [5, 70, 9], by_head=by_head, **given)
+        made.append(layer_streams(layer.build(**point.parameters), point.given))
+    assert made[0]["number"] == [0, 2, 4, 1, 3, 5] and made[0]["length"] == [5, 70, 9] * 2
+    assert made[1]["number"] == list(range(6)) and made[1]["length"] == [5, 5, 70, 70, 9, 9]
+    assert made[0]["full"] == [0, 2, 0] * 2 and made[0]["order"] == made[1]["order"]

@@ -23,6 +23,7 @@ from .memory import (
     QUEUE_WORDS,
     QUEUES,
     REQUEST_WORDS,
+    SLACK,
     SPAN,
     TAKEN,
     TICKS,
@@ -54,7 +55,7 @@ def _serve_channel(net, memory, c, now):
     -1 if nothing waits or the channel is at work."""
     heap = net.heap
     ticks, free = heap[memory + TICKS], memory + MEMORY_WORDS + c
-    if heap[free] // ticks > now:
+    if (heap[free] - heap[memory + SLACK]) // ticks > now:
         return -1
     ports, table, channels = heap[memory + PORTS], heap[memory + PORTS_AT], heap[memory + CHANNELS]
     turn = heap[free + channels]     # the port that the channel served last
@@ -144,7 +145,7 @@ def serve_elements(net, u, memory, now):
             _leave(heap, memory, heap[leaving + c], c)
             again = now + 1     # its port may ask again
         elif heap[waiting + c] > 0:
-            again = min(again, max(now + 1, heap[free + c] // ticks))
+            again = min(again, max(now + 1, (heap[free + c] - heap[memory + SLACK]) // ticks))
     if again < NEVER:
         wake(net, u, max(again, now + 1))
     net.free[u] = now + 1

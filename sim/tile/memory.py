@@ -52,10 +52,10 @@ bytes, time, pace) and as many completions of (first, last, parts to come)."""
 REQUEST_WORDS, COMPLETION_WORDS = 5, 3
 
 (UNIT, PORTS, PORTS_AT, TURN, CHANNELS, GRAIN, LATENCY, TICKS, TICKS_A_BURST, READ_BYTES, WRITE_BYTES, FIRST_READ,
- LAST_WRITE, MEMORY_WORDS) = range(14)
+ LAST_WRITE, SLACK, MEMORY_WORDS) = range(15)
 """The memory: its unit, ports and where they are listed, the port served last, channels, bursts served in one go,
-cycles from a burst to its data, ticks to a cycle and to a burst (so that intervals need not be whole cycles), and
-counters."""
+cycles from a burst to its data, ticks to a cycle and to a burst (so that intervals need not be whole cycles), counters,
+and how far ahead of its work, in ticks, a channel takes bursts: the queue that its scheduler chooses from."""
 
 _TICKS = 64
 
@@ -95,6 +95,7 @@ def make_memory(memory: MemoryConfig, unit: int, ports: int, grain: int, build: 
     words[[UNIT, PORTS_AT, CHANNELS, GRAIN, LATENCY, TICKS, TICKS_A_BURST]] = (
         unit, table, memory.channels, grain, latency, _TICKS, math.ceil(interval * _TICKS - 1e-9))
     words[[FIRST_READ, LAST_WRITE]] = -1
+    words[SLACK] = 0 if memory.model == "simple" else (memory.queue - 1) * words[TICKS_A_BURST]
     words[MEMORY_WORDS:] = memory.startup * _TICKS
     build.preset(at, words)
     return SharedMemory(at, memory)

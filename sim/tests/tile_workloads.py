@@ -22,6 +22,7 @@ _MEMORIES = {
     "narrow": MemoryConfig(channels=2, interval=3, latency=20, capacity_bytes=1 << 26),
     "usual": MemoryConfig(channels=8, interval=2, latency=24, capacity_bytes=1 << 26),
     "wide": MemoryConfig(channels=16, burst_bytes=128, interval=2, latency=40, capacity_bytes=1 << 26),
+    "banked": MemoryConfig(model="banked", channels=4, capacity_bytes=1 << 26),
 }
 
 
@@ -80,6 +81,11 @@ WORKLOADS = (
     *(Workload(f"attention {schedule}, {memory}", attention, 8, memory, {**_ATTENTION, "schedule": schedule}, 6)
       for schedule, memory in (("coarse", "narrow"), ("interleaved", "usual"), ("dynamic", "usual"),
                                ("dynamic", "wide"))),
+    Workload("SwiGLU 32 x 64, T 8, banked", swiglu, 8, "banked",
+             {"batch": 64, "hidden": 64, "intermediate": 192, "tile_b": 32, "tile_f": 64}),
+    Workload("MoE N 8, T 8, banked", moe, 8, "banked", {**_MOE, "tiling": "static", "tile_rows": 8}, 3),
+    Workload("MoE dynamic, T 8, banked", moe, 8, "banked", {**_MOE, "tiling": "dynamic"}, 4),
+    Workload("attention dynamic, banked", attention, 8, "banked", {**_ATTENTION, "schedule": "dynamic"}, 6),
 )
 
 

@@ -230,7 +230,9 @@ def tile_graph(program: Program, machine: Machine, streams: Mapping[str, Any] | 
         else:
             connect(stream, source, sinks[0] if sinks else (drains[stream.name], 0), True)
 
-    builder.memory = make_memory(machine.memory, memory_unit, n, machine.grain, builder)
+    builder.memory = make_memory(machine.memory, memory_unit, n, machine.grain, machine.has_elements, builder)
+    for tensor in program.tensors.values():
+        builder.place_tensor(tensor)
     for u, (kind, maker) in enumerate(zip(kinds, operators)):
         machine.pack_cost(maker, kind, builder.plan, builder.cost[u])
         subject: Any = maker

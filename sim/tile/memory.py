@@ -10,9 +10,9 @@ channel takes a burst every ``interval`` cycles. What is served in one go:
   as fewer than ``QUEUE_DEPTH`` of them wait at any of these channels; each channel serves the ports in turn, cycle by
   cycle (`sim.tile.channels`).
 
-Of a `MemoryConfig` with banks the interval is that of open rows, stretched by the share of time that refreshes take
-(linear streams open the next row in another bank while they read the present one), and the latency is that of a row
-which must be opened.
+With banks, the hardware's channels are those of `sim.banked`. To a roofline machine the interval is that of open rows,
+stretched by the share of time that refreshes take (linear streams open the next row in another bank while they read
+the present one), and the latency is that of a row which must be opened.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ import numpy as np
 
 from step_lang.memory_config import MemoryConfig
 
+from ..banked import banked_parameters, banked_words
 from ..compiled import compiled
+from ..memory import ARRIVES, MISSING
 from .network import wake
 
 __all__ = [
@@ -37,25 +39,29 @@ __all__ = [
 
 QUEUE_DEPTH = 2
 """Elements of a port that wait at a channel (``step_hw.hbm.channel``)."""
-QUEUE_WORDS = 1 + QUEUE_DEPTH
-"""Of a port at a channel: how many wait, and which completion each is part of."""
+QUEUE_WORDS = 1 + 2 * QUEUE_DEPTH
+"""Of a port at a channel: how many wait, and of each its completion and its first line."""
 
 (PORT_UNIT, PORT_WRITES, DEPTH, WAIT_HEAD, WAITING, LEFT, NEXT, DONE_HEAD, COMPLETED, BURSTS, SPAN, GROUPS, PER_BURST,
- INNER, INNER_STRIDE, OUTER_STRIDE, QUEUES, ASKS_AT, PACE, TAKEN, PORT_WORDS) = range(21)
+ INNER, INNER_STRIDE, OUTER_STRIDE, QUEUES, ASKS_AT, PACE, TAKEN, BASE_LINE, PORT_WORDS) = range(22)
 """A port: its unit, whether it writes, requests it may have; those not yet asked for whole; of the first of them the
 bursts or elements left and the next one's number; where completions begin, and how many there are. ``BURSTS`` is 0
 where bursts are asked for; else an element's bursts on each of its ``SPAN`` channels, ``GROUPS`` of these, elements to
 a burst; elements of a tile: ``INNER`` with a stride in the tensor's elements, these with another; where the queues of
 its channels lie; when the port asks again, and how long after that; which of an
-element's channels have taken it. Behind it ``DEPTH`` requests of (count, first,
-bytes, time, pace) and as many completions of (first, last, parts to come)."""
+element's channels have taken it; the tensor's first line. Behind it ``DEPTH`` requests of (count, first,
+bytes, time, pace) and as many completions."""
 REQUEST_WORDS, COMPLETION_WORDS = 5, 3
+PARTS, LAST_BURST, FIRST_BURST = MISSING, ARRIVES, 2
+"""A completion: parts to come, and when the last and the first burst are there. The first two are what `sim.banked`
+counts in a slot."""
 
 (UNIT, PORTS, PORTS_AT, TURN, CHANNELS, GRAIN, LATENCY, TICKS, TICKS_A_BURST, READ_BYTES, WRITE_BYTES, FIRST_READ,
- LAST_WRITE, SLACK, MEMORY_WORDS) = range(15)
+ LAST_WRITE, BANKED, BANKS_AT, BANK_WORDS, ROOM, MEMORY_WORDS) = range(18)
 """The memory: its unit, ports and where they are listed, the port served last, channels, bursts served in one go,
-cycles from a burst to its data, ticks to a cycle and to a burst (so that intervals need not be whole cycles), counters,
-and how far ahead of its work, in ticks, a channel takes bursts: the queue that its scheduler chooses from."""
+cycles from a burst to its data, ticks to a cycle and to a burst (so that intervals need not be whole cycles), counters;
+with banks, where the parameters of `sim.banked` and the channels' words lie, how many these are, and bursts that a
+scheduler chooses from."""
 
 _TICKS = 64
 
@@ -84,32 +90,36 @@ def memory_timing(memory: MemoryConfig) -> tuple[float, int]:
     return interval, memory.trcd + memory.cl
 
 
-def make_memory(memory: MemoryConfig, unit: int, ports: int, grain: int, build: Any) -> SharedMemory:
-    """Reserve the memory's words; ``grain`` in bursts."""
+def make_memory(memory: MemoryConfig, unit: int, ports: int, grain: int, elements: bool, build: Any) -> SharedMemory:
+    """Reserve the memory's words; ``grain`` in bursts; ``elements``: it is asked for elements."""
     interval, latency = memory_timing(memory)
     table = build.reserve(ports)
     # Behind it, of each channel: the ticks at which it is free, the port served last, elements
-    # that wait, and the port that is served now.
-    at = build.reserve(MEMORY_WORDS + 4 * memory.channels)
+    # that wait, the port whose element leaves, bursts begun of an element.
+    at = build.reserve(MEMORY_WORDS + 5 * memory.channels)
     words = np.zeros(MEMORY_WORDS + memory.channels, dtype=np.int64)
     words[[UNIT, PORTS_AT, CHANNELS, GRAIN, LATENCY, TICKS, TICKS_A_BURST]] = (
         unit, table, memory.channels, grain, latency, _TICKS, math.ceil(interval * _TICKS - 1e-9))
     words[[FIRST_READ, LAST_WRITE]] = -1
-    words[SLACK] = 0 if memory.model == "simple" else (memory.queue - 1) * words[TICKS_A_BURST]
+    if memory.model == "banked" and elements:
+        values, each = banked_parameters(memory), banked_words(memory)
+        words[BANKED] = build.reserve(len(values), values)
+        words[[BANKS_AT, BANK_WORDS, ROOM]] = build.reserve(memory.channels * each), each, memory.queue
     words[MEMORY_WORDS:] = memory.startup * _TICKS
     build.preset(at, words)
     return SharedMemory(at, memory)
 
 
 def make_port(shared: SharedMemory, unit: int, writes: bool, depth: int, build: Any,
-              elements: Sequence[int] | None = None) -> int:
+              elements: Sequence[int] | None = None, base: int = 0) -> int:
     """Reserve a port of the memory; its offset. ``elements``: bytes of an element, inner elements of a tile, inner and
-    outer stride; None where bursts are asked for."""
+    outer stride; None where bursts are asked for. ``base``: address of the tensor."""
     at = build.reserve(PORT_WORDS + depth * (REQUEST_WORDS + COMPLETION_WORDS), [unit, writes, depth])
     if elements is not None:
         nbytes, *order = elements
         layout = shared.config.layout(nbytes)
         queues = build.reserve(QUEUE_WORDS * shared.config.channels)
+        build.preset(at + BASE_LINE, [base // shared.config.alignment])
         build.preset(at + BURSTS, [layout.bursts, layout.span, layout.groups, layout.per_burst, *order, queues])
     number = build.ports
     build.ports += 1
@@ -159,15 +169,15 @@ def _begin(heap, port, at):
     heap[port + ASKS_AT] = max(heap[port + ASKS_AT], heap[at + 3])
     heap[port + PACE] = heap[at + 4]
     done = completion_of_next(heap, port)
-    heap[done], heap[done + 1] = -1, -1
-    heap[done + 2] = heap[at] * heap[port + SPAN]
+    heap[done + FIRST_BURST], heap[done + LAST_BURST] = -1, -1
+    heap[done + PARTS] = heap[at] * heap[port + SPAN] * heap[port + BURSTS]
 
 
 @compiled
 def completed(net, port):
     """Has the oldest request been served, or been begun to be, and when is known?"""
     return net.heap[port + COMPLETED] > 0 and (
-        net.heap[_completion(net.heap, port, net.heap[port + DONE_HEAD]) + 2] <= 0)
+        net.heap[_completion(net.heap, port, net.heap[port + DONE_HEAD]) + PARTS] <= 0)
 
 
 @compiled
@@ -179,13 +189,13 @@ def _completion(heap, port, place):
 @compiled
 def completion_first(net, port):
     """When the first burst of the oldest completed request is there."""
-    return net.heap[_completion(net.heap, port, net.heap[port + DONE_HEAD])]
+    return net.heap[_completion(net.heap, port, net.heap[port + DONE_HEAD]) + FIRST_BURST]
 
 
 @compiled
 def completion_last(net, port):
     """When its last burst is."""
-    return net.heap[_completion(net.heap, port, net.heap[port + DONE_HEAD]) + 1]
+    return net.heap[_completion(net.heap, port, net.heap[port + DONE_HEAD]) + LAST_BURST]
 
 
 @compiled
@@ -245,9 +255,9 @@ def served(heap, memory, port, at, first, last):
     elif heap[memory + FIRST_READ] < 0:
         heap[memory + FIRST_READ] = first
     delay = 1 if writes else heap[memory + LATENCY]
-    if heap[at] < 0:
-        heap[at] = first + delay
-    heap[at + 1] = max(heap[at + 1], last + delay)
+    if heap[at + FIRST_BURST] < 0:
+        heap[at + FIRST_BURST] = first + delay
+    heap[at + LAST_BURST] = max(heap[at + LAST_BURST], last + delay)
 
 
 @compiled

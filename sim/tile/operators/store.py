@@ -52,9 +52,9 @@ def pack(op, unit, build):
     par[BYTES] = element_bytes(op.tile)
     par[[MEMORY, WINDOW, BURST_BYTES]] = build.memory.at, build.window(op.tile), build.memory.config.burst_bytes
     par[ELEMENTS], par[GRID], order = build.elements(op.inputs[-1], op.grid)
-    par[PORT] = make_port(build.memory, unit, True, int(par[WINDOW]), build, order)
-    par[RING] = build.reserve(2 * int(par[WINDOW]))
     par[BASE] = build.place_tensor(op.tensor)
+    par[PORT] = make_port(build.memory, unit, True, int(par[WINDOW]), build, order, int(par[BASE]))
+    par[RING] = build.reserve(2 * int(par[WINDOW]))
     if par[RANDOM]:
         par[[LIMIT, RANK]] = op.grid[0] * op.grid[1], op.rank
     else:

@@ -35,10 +35,6 @@ _WAYS: tuple[dict[str, Any], ...] = (
     *({"schedule": "interleaved", "tiling": "static", "tile_rows": rows} for rows in (8, 16, 32, 64)),
     {"schedule": "dynamic", "tiling": "dynamic"})
 
-_WAYS: list[dict[str, Any]] = [
-    *({"schedule": "interleaved", "tiling": "static", "tile_rows": rows} for rows in (8, 16, 32, 64)),
-    {"schedule": "dynamic", "tiling": "dynamic"}]
-
 SWEEPS: dict[str, list[dict[str, Any]]] = {
     "fig17": [{"model": name, **_PAPER, **way} for name in ("mixtral-8x7b", "qwen3-30b-a3b") for way in _WAYS],
 }

@@ -302,6 +302,8 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
         _check_count(stream, values[stream.name], bound)
     for operator in program.operators:
         operator.measure([values[stream.name] for stream in operator.inputs], bound)
+    for symbol in wanted.values():  # no stream had an element, or a vector, of that size
+        bound.setdefault(symbol, 0)
     return dict(sorted(bound.items(), key=lambda item: item[0].name))
 
 

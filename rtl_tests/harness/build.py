@@ -432,7 +432,7 @@ def build(
 @memoize
 def _recipe() -> str:
     """Hash of how we build: a change of flags below must not find builds made with the old ones."""
-    text = "".join(map(inspect.getsource, (_build_icarus, _build_verilator, _gather)))
+    text = "".join(inspect.getsource(function) for function in (_build_icarus, _build_verilator, _gather))
     return hashlib.sha256(f"{text}{_OPT}{_GATHERED_BYTES}".encode()).hexdigest()
 
 

@@ -44,7 +44,7 @@ def test_found(name):
 
 
 def test_refused_by_all():
-    """A group without tiles of dynamic rows has no size: interpreter, model and RTL stop at the same operator."""
+    """A group without tiles of dynamic rows has no size: interpreter, model and RTL stop the lowered program."""
     recipe = Recipe((("gather", (0, 0, 0, 0, 1)),), (("dynamic", ()), ("accum", ())))
     simulators = [] if installed("icarus") else ["icarus"]
     assert check(recipe, simulators).startswith("StreamProtocolError: accum 'accum_0'")

@@ -68,6 +68,6 @@ UNIT = seeded(
         ("a row without tiles is no error", "~group | inside", "~group"),
         ("every tile of the last row closes", "Mux(last, closing[draining], 0)", "closing[draining]"),
         ("done closes a group", "Mux(beat.done, 1, beat.stop)", "Mux(beat.done, 2, beat.stop)"),
-        ("a bank fills only when both are empty", "~full.bit_select(filling, 1))", "(full == 0))"),
+        ("a bank fills only when both are empty", "~full.bit_select(filling, 1))", "(full == 0))", "rate"),
     ],
 )

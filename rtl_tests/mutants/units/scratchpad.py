@@ -72,7 +72,7 @@ UNIT = seeded(
             "",
         ),
         ("an ended use is not taken off", "uses[r].eq(made - ended)", "uses[r].eq(made)"),
-        ("never alone, so never exhausted", "w.alone.eq(sum(taken) == 1)", "w.alone.eq(0)"),
+        ("never alone, so never exhausted", "w.alone.eq(sum(taken) == 1)", "w.alone.eq(0)", "errors"),
         ("a place in the buffer goes back for a page", "push.data.eq(entry.data)", "push.data.eq(walk_page)"),
     ],
 )

@@ -95,6 +95,7 @@ UNIT = seeded(
         ("a vector goes on behind done", "[begun.eq(0), filled.eq(0)]", "[filled.eq(0)]"),
         ("rows are not counted anew", "row.eq(Mux(last, 0, row + 1))", "row.eq(row + 1)"),
         ("swapped banks", "read.addr.eq(Cat(sent, draining))", "read.addr.eq(Cat(sent, ~draining))"),
-        ("a bank fills only when both are empty", "~takes | ~full.bit_select(filling, 1))", "~takes | (full == 0))"),
+        ("a bank fills only when both are empty", "~takes | ~full.bit_select(filling, 1))", "~takes | (full == 0))",
+         "rate"),
     ],
 )

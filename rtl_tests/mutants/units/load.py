@@ -13,7 +13,8 @@ UNIT = seeded(
             "offered.eq(have & (level != self.window) & (error == 0))",
             "offered.eq(have & (error == 0))",
         ),
-        ("off by one: one position beyond is no error", "(index >= self.cfg.limit)", "(index > self.cfg.limit)"),
+        ("off by one: one position beyond is no error", "(index >= self.cfg.limit)", "(index > self.cfg.limit)",
+         "errors"),
         ("a burst is asked for twice", "taken.eq(Mux(advance, 0, taken | took))", "taken.eq(0)"),
         (
             "goes on when one channel has its burst",

@@ -21,8 +21,9 @@ UNIT = seeded(
             "offered.eq(have & (level != self.window) & (error == 0))",
             "offered.eq(have & (error == 0))",
         ),
-        ("off by one: one address beyond is no error", "(index >= self.cfg.limit)", "(index > self.cfg.limit)"),
-        ("a base within a line is no error", " | self.cfg.base[:line_bits].any()", ""),
+        ("off by one: one address beyond is no error", "(index >= self.cfg.limit)", "(index > self.cfg.limit)",
+         "errors"),
+        ("a base within a line is no error", " | self.cfg.base[:line_bits].any()", "", "errors"),
         ("a burst is asked for twice", "taken.eq(Mux(advance, 0, taken | took))", "taken.eq(0)"),
         (
             "leaves before its bursts are there",

@@ -8,7 +8,7 @@ UNIT = seeded(
     "random_store",
     ["rtl_tests/test_random_store.py"],
     units_random_store=[
-        ("list overflows", "room.eq(level != self.pending)", "room.eq(1)"),
+        ("list overflows", "room.eq(level != self.pending)", "room.eq(1)", "no_more"),
         (
             "acknowledged before it is in memory",
             "whole.eq((level != 0) & Cat(~targets[c] | (served[c] != 0) for c in range(channels)).all())",
@@ -28,10 +28,11 @@ UNIT = seeded(
             "closes.eq(first.empty | (first.stop > self.cfg.inner))",
         ),
         ("missed back-pressure", "leaves.eq(whole & (~closes | o.ready))", "leaves.eq(whole)"),
-        ("done not compared", " & (head.done == i.payload.done)", ""),
-        ("empty not compared", " & (head.empty == i.payload.empty)", ""),
-        ("stops not compared", "(head.stop == i.payload.stop) & ", ""),
-        ("bare stops overtake a full list", "(present & agree & head.empty & room)", "(present & agree & head.empty)"),
+        ("done not compared", " & (head.done == i.payload.done)", "", "errors"),
+        ("empty not compared", " & (head.empty == i.payload.empty)", "", "errors"),
+        ("stops not compared", "(head.stop == i.payload.stop) & ", "", "errors"),
+        ("bare stops overtake a full list", "(present & agree & head.empty & room)", "(present & agree & head.empty)",
+         "no_more"),
         ("finished before memory has all", "self.finished.eq(ended & self.mem.idle)", "self.finished.eq(ended)"),
         (
             "group lost",
@@ -40,7 +41,7 @@ UNIT = seeded(
         ),
     ],
     **{"hbm/writing": [
-        ("one address too many", "(index >= unit.cfg.limit)", "(index > unit.cfg.limit)"),
+        ("one address too many", "(index >= unit.cfg.limit)", "(index > unit.cfg.limit)", "errors"),
         ("channels stay taken", "taken.eq(Mux(accept, 0, taken | took))", "taken.eq(taken | took)"),
         ("channel asked again", "req.valid.eq(asked & targets[c] & ~taken[c])", "req.valid.eq(asked & targets[c])"),
         ("place in the burst lost", "req.payload.position.eq(index[:share_bits])", "req.payload.position.eq(0)"),

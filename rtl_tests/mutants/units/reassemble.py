@@ -35,7 +35,7 @@ UNIT = seeded(
             "selector.ready.eq(over | hollow | fires & there & last)",
         ),
         ("dropped stop", "o.payload.stop.eq(Mux(last, closing, head.stop))", "o.payload.stop.eq(head.stop)"),
-        ("priority is not reset by done", "arbiter.clear.eq(over)", "arbiter.clear.eq(0)"),
+        ("priority is not reset by done", "arbiter.clear.eq(over)", "arbiter.clear.eq(0)", "model"),
         (
             "who was served is forgotten",
             "m.d.sync += served.eq(served | arbiter.chosen)",

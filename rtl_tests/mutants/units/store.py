@@ -12,11 +12,13 @@ UNIT = seeded(
             "an element too many wraps",
             "overflow.eq(full | counter.barren | counter.hollow)",
             "overflow.eq(counter.barren | counter.hollow)",
+            "errors",
         ),
         (
             "a view without positions takes an element",
             "overflow.eq(full | counter.barren | counter.hollow)",
             "overflow.eq(full)",
+            "errors",
         ),
         ("finished before memory has all", "self.finished.eq(ended & self.mem.idle)", "self.finished.eq(ended)"),
         ("missed back-pressure: positions are skipped", "counter.step.eq(accept)", "counter.step.eq(element)"),
@@ -28,8 +30,9 @@ UNIT = seeded(
         ),
     ],
     **{"hbm/writing": [
-        ("off by one: one position beyond is no error", "(index >= unit.cfg.limit)", "(index > unit.cfg.limit)"),
-        ("a base within a line is no error", " | unit.cfg.base[:line_bits].any()", ""),
+        ("off by one: one position beyond is no error", "(index >= unit.cfg.limit)", "(index > unit.cfg.limit)",
+         "errors"),
+        ("a base within a line is no error", " | unit.cfg.base[:line_bits].any()", "", "errors"),
         (
             "channels that have their burst are left out of the next",
             "taken.eq(Mux(accept, 0, taken | took))",

@@ -19,6 +19,7 @@ _HEAD = """# Faults that the benches catch
 Written by `python -m rtl_tests.mutants --table`, which seeds every fault of `rtl_tests/mutants/units` into the unit's
 source, one at a time, and runs the unit's bench on Icarus until a test fails; the deep tests do it again. A fault that
 cannot be elaborated is no fault. **caught by**: the first test that failed, and for how many faults it was the first.
+A unit without a row has not been run whole since its faults were written.
 
 | unit | faults | survived | caught by |
 |---|---|---|---|

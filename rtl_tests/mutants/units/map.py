@@ -31,7 +31,7 @@ UNIT = seeded(
         ),
     ],
     compute=[
-        ("disagreement is not seen", "agree.eq(agreement)", "agree.eq(1)"),
+        ("disagreement is not seen", "agree.eq(agreement)", "agree.eq(1)", "misaligned"),
         ("an input leaves alone", "i.ready.eq(valid & en & token.last)", "i.ready.eq(en & token.last)"),
         (
             "missed back-pressure: the input leaves",
@@ -53,6 +53,6 @@ UNIT = seeded(
             "token.last.eq(head.empty | (step == interval - 1))",
             "token.last.eq(head.empty | (step == max(interval - 2, 0)))",
         ),
-        ("stops are not compared", "(other.payload.stop == head.stop) & ", ""),
+        ("stops are not compared", "(other.payload.stop == head.stop) & ", "", "misaligned"),
     ],
 )

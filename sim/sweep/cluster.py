@@ -122,7 +122,7 @@ def connect(
                 yield client
             return
         local = LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes,
-                             memory_limit=memory if processes else None, dashboard_address=None,
+                             memory_limit=memory if processes else None, dashboard_address="127.0.0.1:0",
                              silence_logs=logging.CRITICAL)
         with local as cluster, Client(cluster) as client:
             yield client

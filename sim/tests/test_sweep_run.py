@@ -9,7 +9,7 @@ import pytest
 from sim.prediction import predict
 from sim.sweep import store as store_module
 from sim.sweep.cluster import connect
-from sim.sweep.evaluate import NUMBERS, Case, evaluate
+from sim.sweep.evaluate import NUMBERS, Case, evaluate, prepare
 from sim.sweep.pareto import objectives_of
 from sim.sweep.run import run
 from sim.sweep.store import Store
@@ -36,6 +36,25 @@ def test_numbers_are_the_models():
     assert found["traffic_exact"] and found["onchip_bytes"] == 4 * 32 and found["flops"] == 0
     with pytest.raises(BadParameter, match="'none' vs one of beat, tile"):
         evaluate(Case(program, HW), "none")
+
+
+def test_tile_fidelity():
+    from examples import swiglu
+
+    program = swiglu.build(batch=16, hidden=16, intermediate=32, tile_b=8, tile_f=16)
+    beat, tile = (evaluate(Case(program, HW), fidelity) for fidelity in ("beat", "tile"))
+    assert list(tile) == list(beat) == list(NUMBERS) and tile["peak_frames"] is None
+    for name in ("offchip_read_bytes", "offchip_write_bytes", "traffic_exact", "onchip_bytes", "flops"):
+        assert tile[name] == beat[name], name
+    assert abs(tile["cycles"] - beat["cycles"]) <= 0.2 * beat["cycles"]
+    assert tile["cycles"] * tile["compute_utilisation"] == pytest.approx(beat["cycles"] * beat["compute_utilisation"],
+                                                                         rel=1e-3)
+    keys = [prepare(Case(program, hw), fidelity).content for fidelity in ("beat", "tile")
+            for hw in (HW, dataclasses.replace(HW, link_depth=8))]
+    again = swiglu.build(batch=16, hidden=16, intermediate=32, tile_b=8, tile_f=16)
+    other = swiglu.build(batch=16, hidden=16, intermediate=32, tile_b=4, tile_f=16)
+    assert len(set(keys)) == 4 and prepare(Case(again, HW), "tile").content == keys[2]
+    assert prepare(Case(other, HW), "tile").content != keys[2]
 
 
 def test_rows_come_in_order_and_from_the_store_next_time(client, tmp_path):

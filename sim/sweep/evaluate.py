@@ -20,6 +20,7 @@ from step_lang.unitgraph import UnitGraph
 
 from ..engine import run_graph
 from ..prediction import Prediction, predict
+from ..tile.machine import BeatMachine, Machine, RooflineMachine
 from ..units import scratchpad
 from .content import content_hash, model_hash
 
@@ -38,18 +39,18 @@ cycles, total_cycles, offchip_read_bytes, offchip_write_bytes : as of `sim.predi
 traffic_exact : whether these bytes are the symbolic expression's at the run's sizes
 onchip_bytes, flops : the symbolic expressions at the run's sizes
 peak_frames, peak_bytes : scratchpads at their fullest, summed over scratchpads; tile fidelity knows no frames
-compute_utilisation : flops over cycles times the FLOPs/cycle of all operators that compute
+compute_utilisation : flops over cycles times the FLOPs/cycle of all operators that compute, each on a unit of its own
 wall_seconds : what it took to build, lower and model the point
 """
 
 
 @dataclass(frozen=True)
 class Case:
-    """A program on a hardware configuration. ``streams`` are values of its input streams, ``constants`` the
-    calibration's."""
+    """A program on a hardware configuration, or at tile fidelity on a roofline machine. ``streams`` are values of its
+    input streams, ``constants`` the calibration's."""
 
     program: Program
-    hw: HardwareConfig
+    hw: HardwareConfig | RooflineMachine
     streams: Mapping[str, Any] = field(default_factory=dict)
     constants: Mapping[str, int] = field(default_factory=dict)
 
@@ -77,22 +78,25 @@ class _Beat:
     """Beat fidelity: every beat of the lowered program."""
 
     def __init__(self, case: Case):
+        if not isinstance(case.hw, HardwareConfig):
+            raise BadParameter("fidelity 'beat': a roofline machine vs a hardware configuration", fix="use 'tile'")
         case.program.check()
+        self.hw = case.hw
         lowered = lower(case.program, case.hw)
         streams = lowered.physical_inputs(case.streams)
         self.case, self.costs = case, metrics(case.program)
         self.graph = build_unit_graph(lowered, case.hw, streams)
         self.content = content_hash("beat", model_hash(), _structure(self.graph), streams, case.hw, case.constants,
-                                    [vars(row) for row in self.costs.rows], _peak(case))
+                                    [vars(row) for row in self.costs.rows], _peak(case.program, case.hw))
         self.places = content_hash([unit.origin for unit in self.graph.units])
         self.kinds = frozenset(unit.kind for unit in self.graph.units)
 
     def warm_up(self) -> None:
-        run_graph(self.graph, self.case.hw, dict(self.case.constants), max_cycles=1)
+        run_graph(self.graph, self.hw, dict(self.case.constants), max_cycles=1)
 
     def run(self) -> dict[str, Scalar]:
-        found = predict(self.graph, self.case.hw, self.case.constants)
-        costs = _at_run_time(self.case, self.costs, found)
+        found = predict(self.graph, self.hw, self.case.constants)
+        costs = _at_run_time(self.case, self.hw, self.costs, found)
         frame_bytes = {unit.name: -(-unit.params["payload"].data_bits // 8) for unit in self.graph.units
                        if unit.kind == scratchpad.KIND}
         flops = int(costs.flops)
@@ -106,7 +110,7 @@ class _Beat:
             "peak_frames": sum(found.peak_frames.values()),
             "peak_bytes": sum(n * frame_bytes[name] for name, n in found.peak_frames.items()),
             "flops": flops,
-            "compute_utilisation": _utilisation(self.case, flops, found.cycles),
+            "compute_utilisation": _share(flops, _peak(self.case.program, self.hw) * found.cycles),
         }
 
 
@@ -114,11 +118,11 @@ class _Tile:
     """Tile fidelity: every logical tile, on the machine that the configuration describes."""
 
     def __init__(self, case: Case):
-        from ..tile import BeatMachine
         from ..tile.graph import tile_graph
 
         case.program.check()
-        self.case, self.machine = case, BeatMachine(case.hw)
+        self.case = case
+        self.machine: Machine = BeatMachine(case.hw) if isinstance(case.hw, HardwareConfig) else case.hw
         graph = tile_graph(case.program, self.machine, case.streams)
         self.content = content_hash(
             "tile", model_hash(), case.hw, graph.kinds, graph.names, graph.par, graph.ins, graph.outs, graph.heap,
@@ -135,7 +139,10 @@ class _Tile:
         from ..tile import predict as predict_tiles
 
         found = predict_tiles(self.case.program, self.machine, self.case.streams)
-        return {  # the machine counts tiles, not FLOPs/cycle: utilisation is of the units, as at beat fidelity
+        allocated = found.allocated_compute
+        if isinstance(self.case.hw, HardwareConfig):  # its machine counts tiles, not FLOPs/cycle
+            allocated = _peak(self.case.program, self.case.hw)
+        return {
             "cycles": found.cycles,
             "total_cycles": found.total_cycles,
             "offchip_read_bytes": found.offchip_read_bytes,
@@ -145,7 +152,7 @@ class _Tile:
             "peak_frames": None,
             "peak_bytes": sum(found.peak_buffer_bytes.values()),
             "flops": found.flops,
-            "compute_utilisation": _utilisation(self.case, found.flops, found.cycles),
+            "compute_utilisation": _share(found.flops, allocated * found.cycles),
         }
 
 
@@ -173,15 +180,14 @@ def _structure(graph: UnitGraph) -> dict[str, Any]:
             "links": graph.links, "tensors": graph.tensors, "tile": graph.tile, "memory": graph.memory}
 
 
-def _utilisation(case: Case, flops: int, cycles: int) -> float:
-    most = _peak(case) * cycles
+def _share(flops: int, most: int) -> float:
     return round(flops / most, 6) if most else 0.0
 
 
-def _peak(case: Case) -> int:
+def _peak(program: Program, hw: HardwareConfig) -> int:
     """FLOPs/cycle of all operators that compute, each with a unit of its own."""
-    return sum(peak_flops(getattr(getattr(op, "fn", None), "name", ""), case.hw, op.compute_bw)
-               for op in case.program.operators if op.uses_compute)
+    return sum(peak_flops(getattr(getattr(op, "fn", None), "name", ""), hw, op.compute_bw)
+               for op in program.operators if op.uses_compute)
 
 
 class _SizesOnly(Numerics):
@@ -199,7 +205,7 @@ class _SizesOnly(Numerics):
         return np.zeros((a.shape[0], a.shape[1], b.shape[2]), dtype=result)
 
 
-def _at_run_time(case: Case, costs: Metrics, found: Prediction) -> Metrics:
+def _at_run_time(case: Case, hw: HardwareConfig, costs: Metrics, found: Prediction) -> Metrics:
     """``costs`` with the sizes that a run in the model's order has. What tensors hold does not matter to them: the
     model refuses programs that it steers (`sim.steering`)."""
     if set(costs.symbols) <= {DEFAULT_COMPUTE_BW}:
@@ -207,7 +213,7 @@ def _at_run_time(case: Case, costs: Metrics, found: Prediction) -> Metrics:
     read = {tensor.name: tensor for op in case.program.operators for tensor in op.tensors_read}
     with np.errstate(all="ignore"):
         result = interpret(case.program, {name: np.zeros(t.shape, t.dtype.numpy) for name, t in read.items()},
-                           case.streams, _SizesOnly(int(case.hw.k_per_cycle or case.hw.tile)),
+                           case.streams, _SizesOnly(int(hw.k_per_cycle or hw.tile)),
                            arbitration=found.arbitration, keep_streams=False)
     sized = costs.substitute(result.symbols)
     unknown = set(sized.symbols) - {DEFAULT_COMPUTE_BW}

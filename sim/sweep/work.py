@@ -17,6 +17,7 @@ from step_lang.hwconfig import HardwareConfig
 from step_lang.program import Program
 
 from ..dispatch import cache_directory
+from ..tile.machine import RooflineMachine
 from .content import model_hash
 from .evaluate import Case, Model, Scalar, prepare
 from .points import Point
@@ -41,7 +42,7 @@ class Task:
     index: int
     point: Point
     builder: Builder
-    hw: HardwareConfig | str
+    hw: HardwareConfig | RooflineMachine | str
     constants: Mapping[str, int]
     fidelity: str
     model: str

@@ -159,6 +159,10 @@ CASES = {
     "fidelity": (("--fidelity", "exact"), r"--fidelity: 'exact' vs one of beat, tile"),
     "two places": (("--scheduler", "tcp://a:1", "--cluster", "x.toml"), r"both vs one of them"),
     "no profile": (("--cluster", "none.toml"), r"cluster profile none.toml: No such file"),
+    "machine at beat fidelity": (("--machine", "paper"), r"--machine paper vs --fidelity beat; fix: add"),
+    "key of another machine": (("--fidelity", "tile", "--machine", "paper", "--hw", "roofline.depht=1"),
+                               r"unknown key 'roofline.depht' vs roofline.compute_bw"),
+    "no such machine": (("--fidelity", "tile", "--machine", "none.toml"), r"machine 'none.toml': No such file"),
     "little memory": (("--memory", "10MB"), r"--memory: 10MB vs at least 512MiB"),
     "memory": (("--memory", "much"), r"--memory: 'much' vs a size"),
 }

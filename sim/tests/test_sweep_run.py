@@ -16,6 +16,7 @@ from sim.sweep.store import Store
 from sim.sweep.table import rows_of, table_of_rows, write_csv, write_parquet
 from sim.sweep.work import Outcome, work
 from sim.tests.sweep_cases import HW, copy_program, tasks_of
+from sim.tile import RooflineMachine
 from step_hw.design import Design
 from step_lang.errors import BadParameter, BuildError, SweepError
 
@@ -49,6 +50,11 @@ def test_tile_fidelity():
     assert abs(tile["cycles"] - beat["cycles"]) <= 0.2 * beat["cycles"]
     assert tile["cycles"] * tile["compute_utilisation"] == pytest.approx(beat["cycles"] * beat["compute_utilisation"],
                                                                          rel=1e-3)
+    roofline = evaluate(Case(program, RooflineMachine(compute_bw=64)), "tile")
+    assert 0 < roofline["compute_utilisation"] <= 1 and roofline["offchip_read_bytes"] == beat["offchip_read_bytes"]
+    assert roofline["cycles"] > evaluate(Case(program, RooflineMachine(compute_bw=512)), "tile")["cycles"]
+    with pytest.raises(BadParameter, match="roofline machine vs a hardware"):
+        evaluate(Case(program, RooflineMachine()), "beat")
     keys = [prepare(Case(program, hw), fidelity).content for fidelity in ("beat", "tile")
             for hw in (HW, dataclasses.replace(HW, link_depth=8))]
     again = swiglu.build(batch=16, hidden=16, intermediate=32, tile_b=8, tile_f=16)

@@ -54,6 +54,9 @@ _LEAST_MEMORY = 512 << 20
 @calibration_option
 @seed_option
 @click.option("--fidelity", default="beat", show_default=True, metavar="NAME", help="Of the model.")
+@click.option("--machine", default="hardware", show_default=True, metavar="hardware|paper|FILE.toml",
+              help="At tile fidelity: the hardware of --config, the paper's roofline machine, or one with other "
+                   "numbers; --hw then takes its keys, such as roofline.compute_bw.")
 @click.option("--objectives", default="cycles,onchip_bytes", show_default=True, metavar="NAMES",
               help="Numbers that the Pareto front is of; less is better, or more with max:NAME.")
 @click.option("--search", "budget", default=None, type=click.IntRange(1), metavar="N",
@@ -76,6 +79,7 @@ def sweep(
     calibration: Path | None,
     seed: int,
     fidelity: str,
+    machine: str,
     objectives: str,
     budget: int | None,
     workers: int,
@@ -107,15 +111,21 @@ def sweep(
     began = time.perf_counter()
     if fidelity not in FIDELITIES:
         raise BadParameter(f"--fidelity: {fidelity!r} vs one of {', '.join(FIDELITIES)}")
+    if machine != "hardware" and fidelity != "tile":
+        raise BadParameter(f"--machine {machine} vs --fidelity {fidelity}", fix="add --fidelity tile")
+    if machine != "hardware" and (config or calibration):
+        given = "--config" if config else "--calibration"
+        raise BadParameter(f"--machine {machine} vs {given}, which is of the hardware",
+                           fix="leave it out; --hw takes keys of the machine")
     if scheduler and cluster:
         raise BadParameter("--scheduler and --cluster: both vs one of them")
     _check_memory(memory)
     wanted = objectives_of(objectives)
     profile = Profile.load(cluster) if cluster else None
     file = ProgramFile.open(program)
-    grid = grid_of(file, axes_of(settings, overrides), sweep_name)
+    grid = grid_of(file, axes_of(settings, overrides, machine), sweep_name)
     points = grid.points()
-    hardware = hardware_of(points, config, calibration)
+    hardware = hardware_of(points, machine, config, calibration)
     store, source = Store(), ProgramSource.of(file, seed)
     store.clean()
     tasks = [Task(i, point, source, hw, constants, fidelity, model_hash(), str(store.directory))
@@ -125,7 +135,7 @@ def sweep(
     files.remove()
     outcomes: list[Outcome] = []
     finish = {"grid": len(grid), "objectives": [objective.name for objective in wanted], "fidelity": fidelity,
-              "program": file.path.stem, "seed": seed}
+              "machine": machine, "program": file.path.stem, "seed": seed}
 
     def result(complete: bool) -> dict[str, Any]:
         rows = rows_of(points, outcomes, wanted)

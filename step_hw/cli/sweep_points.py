@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sim.sweep.points import Axis, Grid, Point
+from sim.tile.machine import RooflineMachine
 from step_lang import Program
 from step_lang.errors import BadParameter, ConfigError, SweepError
 from step_lang.hwconfig import KEYS, HardwareConfig
@@ -57,25 +58,32 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def axes_of(settings: Sequence[str], overrides: Sequence[str]) -> tuple[Axis, ...]:
-    """``name=v1,v2`` of the program and ``section.key=v1,v2`` of the hardware as axes. Raises `BadParameter`,
-    `ConfigError` for what has no ``=`` or names a key that no configuration has."""
+def axes_of(settings: Sequence[str], overrides: Sequence[str], machine: str = "hardware") -> tuple[Axis, ...]:
+    """``name=v1,v2`` of the program and ``section.key=v1,v2`` of the hardware, or of a roofline ``machine``, as axes.
+    Raises `BadParameter`, `ConfigError` for what has no ``=`` or names a key that there is not."""
     axes = []
     for hardware, pairs in ((False, settings), (True, overrides)):
         for pair in pairs:
             name, equals, text = pair.partition("=")
             if hardware:
-                _check_key(name if equals else "", pair)
+                _check_key(name if equals else "", pair, machine)
             elif not equals or not name.isidentifier():
                 raise BadParameter(f"--set {pair}: {pair!r} vs name=value or name=value,value")
             axes.append(Axis(name, tuple(map(parse_value, text.split(","))), hardware))
     return tuple(axes)
 
 
-def _check_key(name: str, pair: str) -> None:
-    memory = ["preset", "clock_mhz", *MemoryConfig.__dataclass_fields__]
-    known = [*(f"{key.section}.{key.name}" for key in KEYS), *(f"memory.{field}" for field in memory)]
-    if name in known or name.startswith("link.depths."):
+def _check_key(name: str, pair: str, machine: str) -> None:
+    from sim.tile.machine_file import ROOFLINE_KEYS
+
+    known = [f"memory.{field}" for field in ("preset", "clock_mhz", *MemoryConfig.__dataclass_fields__)]
+    if machine == "hardware":
+        known = [f"{key.section}.{key.name}" for key in KEYS] + known
+        if name.startswith("link.depths."):
+            return
+    else:
+        known = [f"roofline.{key}" for key in ROOFLINE_KEYS] + known
+    if name in known:
         return
     section, dot, _ = name.partition(".")
     if not dot:
@@ -93,18 +101,26 @@ def grid_of(file: ProgramFile, axes: Sequence[Axis], named: str | None) -> Grid:
     return grid
 
 
-def hardware_of(points: Sequence[Point], config: Path | None, calibration: Path | None
-                ) -> list[tuple[HardwareConfig | str, dict[str, int]]]:
-    """Hardware (or why that point has none) and calibration constants of each point. Raises `ConfigError` when no point
-    has any, `CalibrationError` for a calibration that is not of every point's hardware."""
-    known: dict[tuple, tuple[HardwareConfig | str, dict[str, int]]] = {}
+Hardware: TypeAlias = HardwareConfig | RooflineMachine | str
+"""A point's hardware, or why it has none."""
+
+
+def hardware_of(points: Sequence[Point], machine: str, config: Path | None, calibration: Path | None
+                ) -> list[tuple[Hardware, dict[str, int]]]:
+    """Hardware and calibration constants of each point; on a ``machine`` other than ``"hardware"`` there are no such
+    constants. Raises `ConfigError` when no point has any hardware, `CalibrationError` for a calibration that is not of
+    every point's hardware."""
+    known: dict[tuple, tuple[Hardware, dict[str, int]]] = {}
     found, error = [], None
     for point in points:
         key = tuple((name, type(value), value) for name, value in point.hardware.items())
         if key not in known:
             try:
-                hw = configuration(config, [f"{name}={value}" for name, value in point.hardware.items()])
-                known[key] = hw, calibration_constants(calibration, hw)[0]
+                if machine == "hardware":
+                    hw = configuration(config, [f"{name}={value}" for name, value in point.hardware.items()])
+                    known[key] = hw, calibration_constants(calibration, hw)[0]
+                else:
+                    known[key] = _roofline(machine, point.hardware), {}
             except ConfigError as raised:
                 error = error or raised
                 known[key] = str(raised), {}
@@ -112,3 +128,19 @@ def hardware_of(points: Sequence[Point], config: Path | None, calibration: Path 
     if error is not None and all(isinstance(hw, str) for hw, _ in known.values()):
         raise error
     return found
+
+
+def _roofline(machine: str, overrides: Mapping[str, Any]) -> RooflineMachine:
+    """The roofline machine ``"paper"`` or of a file, with some keys overridden."""
+    import tomllib
+
+    from sim.tile.machine_file import machine_of, roofline_machine
+
+    document: dict[str, Any] = {}
+    if machine != "paper":
+        machine_of(machine, HardwareConfig())  # errors in the file are told as the file's
+        document = tomllib.loads(Path(machine).read_text())
+    for name, value in overrides.items():
+        section, _, key = name.partition(".")
+        document.setdefault(section, {})[key] = value
+    return roofline_machine(document, "--hw")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from examples import attention, moe, qkv
-from examples.data import random_tensor, selector_bits
+from examples.data import random_tensor
 from examples.models import model as model_of
 from examples.models import sizes as sizes_of
 from step_lang import Program, Selector, Stream, Tensor, bf16, fn, ops, scalar, u32
@@ -50,8 +50,8 @@ def build(batch: int = 4, hidden: int | None = None, experts: int | None = None,
           kv_heads: int | None = None, head_dim: int | None = None, tile_b: int = 0, schedule: str = "dynamic",
           attention_regions: int = 2, kv_tile: int = 8, capacity: int = 32, ahead: int = 2, block: int = 0,
           projection: bool = True, tiling: str = "dynamic", tile_rows: int = 4, tile_f: int = 8, regions: int = 0,
-          compute_bw: int | None = None, attention_bw: int | None = None, trace: str = "", lengths: str = "",
-          factor: int = 1, idle: int = 0, model: str = "") -> Program:
+          groups: int = 0, compute_bw: int | None = None, attention_bw: int | None = None, trace: str = "",
+          lengths: str = "", factor: int = 1, idle: int = 0, model: str = "") -> Program:
     """``y[batch, hidden]``.
 
     Parameters
@@ -60,9 +60,9 @@ def build(batch: int = 4, hidden: int | None = None, experts: int | None = None,
     tile_b : tokens of a tile where weights of attention stream past. 0: the batch.
     schedule, attention_regions, kv_tile, capacity, ahead, block : of attention (see `attention.build`), where each KV
         head of a token is a request.
-    projection : the experts get what attention leaves, times ``w_o``; else the layer's input, though not before
-        attention is complete: what the paper runs.
-    tiling, tile_rows, tile_f, regions : of the experts (see `moe.build`).
+    projection : the experts get ``h``, what attention leaves times ``w_o``; else an ``h`` from the host, though not
+        before attention is complete: what the paper runs.
+    tiling, tile_rows, tile_f, regions, groups : of the experts (see `moe.build`).
     compute_bw, attention_bw : FLOPs/cycle of each operator that computes, and of those of attention; None: the
         hardware's default.
     trace, idle, lengths, factor : who serves whom, and how long the caches are (see `streams`).
@@ -85,14 +85,14 @@ def build(batch: int = 4, hidden: int | None = None, experts: int | None = None,
                                  lambda count, suffix: _copies(made, count, f"made{suffix}"))
         served.close()
         complete = ops.accum(fn.add(), ops.promote(served.done, name="all_done"), rank=1, name="complete")
-        attended, source = ops.expand(begin, complete, rank=0, name="attended"), x
+        attended = ops.expand(begin, complete, rank=0, name="attended")
+        h = p.tensor("h", (batch, sizes["hidden"]), bf16)
         if projection:
             w_o = p.tensor("w_o", (heads * dim, sizes["hidden"]), bf16)
-            source = p.tensor("h", (batch, sizes["hidden"]), bf16)
-            attended = _project(memory.out, w_o, source, attended, tile_b, heads, compute_bw)
+            attended = _project(memory.out, w_o, h, attended, tile_b, heads, compute_bw)
 
-        rows = moe.moe(p, partial(_rows, source, attended), batch=batch, tile_f=tile_f, tiling=tiling,
-                       tile_rows=tile_rows, regions=regions, compute_bw=compute_bw, **sizes)
+        rows = moe.moe(p, partial(_rows, h, attended), batch=batch, tile_f=tile_f, tiling=tiling,
+                       tile_rows=tile_rows, regions=regions, groups=groups, compute_bw=compute_bw, **sizes)
         y = p.tensor("y", (batch, sizes["hidden"]), bf16)
         ops.linear_offchip_store(rows, y, name="store_y")
     return p
@@ -169,6 +169,8 @@ def inputs(program: Program, seed: int = 0) -> dict[str, np.ndarray]:
             tensors[name] = np.zeros(shapes[name], dtype=bf16.numpy)
     hidden, dim = shapes["x"][1], shapes["q"][1]
     tensors["x"] = random_tensor("x", shapes["x"], bf16, seed)
+    if "w_o" not in shapes:
+        tensors["h"] = tensors["x"].copy()
     w = random_tensor("w_qkv", shapes["w_qkv"], bf16, seed, hidden ** -0.5).astype(np.float64)
     w[:, :_heads(program)[2] * dim] *= dim ** -0.5
     tensors["w_qkv"] = w.astype(bf16.numpy)
@@ -196,14 +198,14 @@ def reference(program: Program, tensors: dict[str, np.ndarray], streams: dict[st
     """``y`` in float64, for tokens with ``lengths[i]`` tokens in their caches."""
     batch, kv_heads, heads = _heads(program)
     dim = program.tensors["q"].shape[1]
-    x = tensors["x"].astype(np.float64)
     made = qkv.reference(tensors).reshape(batch, heads + 2 * kv_heads, dim)
     parts = np.split(made, [heads, heads + kv_heads], axis=1)
     now = {**tensors, **{name: part.reshape(-1, dim) for name, part in zip(("q", "k_new", "v_new"), parts)}}
+    h = tensors["h"].astype(np.float64)
     if "w_o" in tensors:
         out = attention.reference(program, now, [n for n in lengths for _ in range(kv_heads)])
-        x = out.reshape(batch, heads * dim) @ tensors["w_o"].astype(np.float64)
-    return moe.experts_of(program, tensors, streams, x)
+        h = out.reshape(batch, heads * dim) @ tensors["w_o"].astype(np.float64)
+    return moe.experts_of(program, tensors, streams, h)
 
 
 # Whole models
@@ -226,16 +228,13 @@ def layers(model: str, seed: int = 0, trace: str = "", lengths: str = "", factor
             kinds[is_dense] = build(model=model, **{**parameters, **(dense if is_dense else {})})
         program = kinds[is_dense]
         made = streams(program, seed, "" if is_dense else _trace_of(trace, layer), 0, lengths, factor)
-        yield program, made if trace else made | _others(made, selector_bits(program, "route"), seed + layer)
+        if not trace:
+            chosen = moe.chosen_experts(program, made)
+            to = np.random.default_rng([seed, layer]).permutation(moe.expert_count(program)).tolist()
+            made |= moe.routes(program, [[to[e] for e in row] for row in chosen])
+        yield program, made
 
 
 def _trace_of(trace: str, layer: int) -> str:
     files = sorted(Path(trace).glob("*.npz")) if trace else []
     return str(files[min(layer, len(files) - 1)]) if files else trace
-
-
-def _others(made: dict[str, Any], experts: int, seed: int) -> dict[str, Any]:
-    """The same routing to other experts, in an order made at random."""
-    to = np.random.default_rng([seed, experts]).permutation(experts).tolist()
-    return {"route": [{to[e] for e in chosen} for chosen in made["route"]],
-            "choice": [[{to[e] for e in chosen} for chosen in row] for row in made["choice"]]}

@@ -3,7 +3,7 @@ hardware that several experts share in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,11 +16,14 @@ from examples.routing import TRACE_COUNTS, choose_experts, load_experts, spread_
 from step_lang import Program, Selector, Stream, Tensor, bf16, fn, ops, u32
 from step_lang.errors import BadParameter
 
-__all__ = ["SMALL", "SWEEPS", "build", "expert_weights", "experts_of", "inputs", "moe", "reference", "streams",
-           "weights"]
+__all__ = ["SELECTOR_BITS", "SMALL", "SWEEPS", "build", "chosen_experts", "expert_count", "expert_weights",
+           "experts_of", "inputs", "moe", "reference", "routes", "streams", "weights"]
 
 SMALL = {"experts": 8, "top_k": 2, "hidden": 64, "intermediate": 128, "shared_experts": 0}
 """Sizes where no model and nothing else is given."""
+
+SELECTOR_BITS = 128
+"""Experts that one selector tells apart."""
 
 _PAPER = ("mixtral-8x7b", "qwen3-30b-a3b")
 
@@ -71,7 +74,7 @@ class _Sizes:
 def build(batch: int = 64, experts: int | None = None, top_k: int | None = None, hidden: int | None = None,
           intermediate: int | None = None, tile_f: int = 64, tiling: str = "dynamic", tile_rows: int = 16,
           regions: int = 0, idle: int = 0, trace: str = "", shared_experts: int | None = None,
-          compute_bw: int | None = None, model: str = "") -> Program:
+          compute_bw: int | None = None, groups: int = 0, model: str = "") -> Program:
     """``y[batch, hidden]``, for each token the sum over its ``top_k`` experts of weight x SwiGLU expert.
 
     Parameters
@@ -86,6 +89,8 @@ def build(batch: int = 64, experts: int | None = None, top_k: int | None = None,
         packed tile.
     regions : how many groups of operators serve the experts; fewer than experts, each serves ``experts / regions`` of
         them, whichever has a tile ready. 0: one for each expert.
+    groups : tokens go to groups of experts, and in a group to its experts, since a selector has but 128 bits. 0: as few
+        as that needs, one for 128 experts.
     idle, trace : who serves whom (see `streams`); the program is the same for all.
     """
     with Program("moe") as p:
@@ -94,7 +99,7 @@ def build(batch: int = 64, experts: int | None = None, top_k: int | None = None,
         x = p.tensor("x", (batch, sizes["hidden"]), bf16)
         read = partial(ops.linear_offchip_load, x, (1, sizes["hidden"]), shape=(batch,), stride=(1,))
         rows = moe(p, lambda name: read(name=name), batch=batch, tile_f=tile_f, tiling=tiling, tile_rows=tile_rows,
-                   regions=regions, compute_bw=compute_bw, **sizes)
+                   regions=regions, groups=groups, compute_bw=compute_bw, **sizes)
         y = p.tensor("y", (batch, sizes["hidden"]), bf16)
         ops.linear_offchip_store(rows, y, name="store_y")
     return p
@@ -102,45 +107,47 @@ def build(batch: int = 64, experts: int | None = None, top_k: int | None = None,
 
 def moe(p: Program, tokens: Callable[[str], Stream], *, batch: int, experts: int, top_k: int, hidden: int,
         intermediate: int, shared_experts: int, tile_f: int, tiling: str, tile_rows: int, regions: int,
-        compute_bw: int | None) -> Stream:
+        groups: int, compute_bw: int | None) -> Stream:
     """The layer inside of a program: rows ``[batch]`` of its result. ``tokens(name)`` makes the rows ``[batch]`` of
     ``hidden`` columns that it is of, with an operator of that name that reads them. Others are parameters of `build`.
     """
-    regions = regions or experts
+    regions, groups = regions or experts, groups or -(-experts // SELECTOR_BITS)
     if tiling not in ("static", "dynamic"):
         raise BadParameter(f"tiling: {tiling!r} vs 'static' or 'dynamic'")
-    if experts > 128:
-        raise BadParameter(f"experts: {experts} vs at most 128, the bits of a selector",
-                           fix="give the experts of one device, and the top_k that tokens have among them")
-    if not 1 <= regions <= experts or experts % regions:
-        raise BadParameter(f"regions: {regions} vs a divisor of the {experts} experts")
+    if groups < 1 or experts % groups or experts // groups > SELECTOR_BITS:
+        raise BadParameter(f"groups: {groups} of {experts} experts vs a divisor, at most {SELECTOR_BITS} experts each: "
+                           "the bits of a selector")
+    if not 1 <= regions <= experts or experts % regions or regions % groups:
+        raise BadParameter(f"regions: {regions} vs a divisor of the {experts} experts"
+                           + (f", a multiple of the {groups} groups" if groups > 1 else ""))
     if tile_f < 1 or intermediate % tile_f:
         raise BadParameter(f"tile_f: {tile_f} vs a divisor of intermediate {intermediate}")
     if not 1 <= top_k <= experts or shared_experts < 0:
         raise BadParameter(f"top_k, shared_experts: {top_k}, {shared_experts} vs 1..{experts}, at least 0")
     sizes = _Sizes(tile_rows if tiling == "static" else None, hidden, tile_f, intermediate // tile_f, compute_bw)
-    share = experts // regions
     scores = p.tensor("scores", (batch * top_k, 1), bf16)
     # A region's weights lie one tile wide, expert after expert, so that a tile's number is its address.
-    matrices = [_weights(p, f"{r}", share, sizes) for r in range(regions)]
+    matrices = [_weights(p, f"{r}", experts // regions, sizes) for r in range(regions)]
 
-    route = ops.input_stream("route", Selector(experts), (batch,))
-    choice = ops.input_stream("choice", Selector(experts), (batch, top_k))
+    bits = experts if groups == 1 else groups
+    route = ops.input_stream("route", Selector(bits), (batch,))
+    choice = ops.input_stream("choice", Selector(bits), (batch, top_k))
     arriving = tokens("load_x")
     score = ops.linear_offchip_load(scores, (1, 1), shape=(batch, top_k), stride=(top_k, 1), name="load_scores")
-    rows = ops.partition(arriving, route, rank=0, name="to_experts")
-    shares = [mine.assume(row.shape) for mine, row in zip(
-        ops.partition(score, choice, rank=0, name="scores_to_experts"), rows)]
-
-    packed = [_pack(f"{e}", mine, sizes) for e, mine in enumerate(rows)]
-    served: list[Stream] = []
-    for r in range(regions):
-        served += _region(f"{r}", [tile for tile, _ in packed[r * share:(r + 1) * share]], matrices[r], sizes)
-    results = []
-    for e, (out, (_, padding)) in enumerate(zip(served, packed)):
-        out = _unpack(f"{e}", out, padding, sizes).assume(rows[e].shape)
-        results.append(sizes.map(fn.mul(), out, shares[e], name=f"weigh{e}"))
-    together = ops.reassemble(results, route, rank=0, name="from_experts").assume((batch, top_k))
+    if groups == 1:
+        together = _experts("", 0, arriving, score, route, choice, matrices, experts, sizes).assume((batch, top_k))
+    else:
+        rows = ops.partition(arriving, route, rank=0, name="to_groups")
+        shares = ops.partition(score, choice, rank=0, name="scores_to_groups")
+        sums = []
+        for g in range(groups):
+            own = Selector(experts // groups)
+            results = _experts(f"_{g}", g * own.n, rows[g], shares[g],
+                               ops.input_stream(f"route_{g}", own, rows[g].shape),
+                               ops.input_stream(f"choice_{g}", own, shares[g].shape),
+                               matrices[g * regions // groups:(g + 1) * regions // groups], own.n, sizes)
+            sums.append(sizes.accum(fn.add(), results, rank=1, name=f"combine_{g}"))
+        together = ops.reassemble(sums, route, rank=0, name="from_groups")
     combined = sizes.accum(fn.add(), together, rank=1, name="combine")
     if shared_experts:
         shared = replace(sizes, steps=sizes.steps * shared_experts)
@@ -150,6 +157,26 @@ def moe(p: Program, tokens: Callable[[str], Stream], *, batch: int, experts: int
         out = _unpack("_shared", out, padding, shared).assume((batch,))
         combined = sizes.map(fn.add(), combined, out, name="add_shared")
     return combined
+
+
+def _experts(suffix: str, first: int, tokens: Stream, scores: Stream, route: Stream, choice: Stream,
+             matrices: list[list[Tensor]], experts: int, sizes: _Sizes) -> Stream:
+    """Rows ``[D]`` through the experts from number ``first`` on that ``route`` says, each result times its share of
+    ``scores``: ``[D, experts of a row]``."""
+    rows = ops.partition(tokens, route, rank=0, name=f"to_experts{suffix}")
+    shares = [mine.assume(row.shape) for mine, row in zip(
+        ops.partition(scores, choice, rank=0, name=f"scores_to_experts{suffix}"), rows)]
+    packed = [_pack(f"{first + e}", mine, sizes) for e, mine in enumerate(rows)]
+    served: list[Stream] = []
+    share = experts // len(matrices)
+    for r, tensors in enumerate(matrices):
+        served += _region(tensors[0].name.removeprefix("gate"), [tile for tile, _ in packed[r * share:(r + 1) * share]],
+                          tensors, sizes)
+    results = []
+    for e, (out, (_, padding)) in enumerate(zip(served, packed)):
+        out = _unpack(f"{first + e}", out, padding, sizes).assume(rows[e].shape)
+        results.append(sizes.map(fn.mul(), out, shares[e], name=f"weigh{first + e}"))
+    return ops.reassemble(results, route, rank=0, name=f"from_experts{suffix}")
 
 
 def _weights(p: Program, suffix: str, share: int, sizes: _Sizes) -> list[Tensor]:
@@ -244,20 +271,45 @@ def streams(program: Program, seed: int = 0, trace: str = "", idle: int = 0) -> 
     so that each expert has as many tokens as in the paper's trace of these sizes (`routing.TRACE_COUNTS`), else
     unevenly many, none for ``idle`` experts."""
     batch, top_k = program.operator("choice").output.shape
-    experts = selector_bits(program, "route")
+    experts = _layer(program).experts
     if trace:
         chosen = load_experts(trace, batch, top_k, experts)
     else:
         counts = None if idle else TRACE_COUNTS.get((batch, top_k, experts))
         chosen = choose_experts(counts or spread_counts(batch, top_k, experts, idle, seed), batch, top_k, seed)
-    return {"route": [set(row) for row in chosen.tolist()],
-            "choice": [[{expert} for expert in row] for row in chosen.tolist()]}
+    return routes(program, chosen.tolist())
+
+
+def routes(program: Program, chosen: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """Input streams that send token t to the experts ``chosen[t]``."""
+    sizes = _layer(program)
+    if sizes.groups == 1:
+        return {"route": [set(row) for row in chosen], "choice": [[{expert} for expert in row] for row in chosen]}
+    size = sizes.experts // sizes.groups
+    made: dict[str, Any] = {"route": [{e // size for e in row} for row in chosen],
+                            "choice": [[{e // size} for e in row] for row in chosen]}
+    for g in range(sizes.groups):
+        own = [[e % size for e in row if e // size == g] for row in chosen]
+        made |= {f"route_{g}": [set(row) for row in own if row], f"choice_{g}": [{e} for row in own for e in row]}
+    return made
+
+
+def chosen_experts(program: Program, streams: dict[str, Any]) -> list[list[int]]:
+    """The experts of each token, from the input streams of `routes`."""
+    sizes = _layer(program)
+    chosen = [[next(iter(selector)) for selector in row] for row in streams["choice"]]
+    if sizes.groups == 1:
+        return chosen
+    size = sizes.experts // sizes.groups
+    inside = [iter(streams[f"choice_{g}"]) for g in range(sizes.groups)]
+    return [[g * size + next(iter(next(inside[g]))) for g in row] for row in chosen]
 
 
 @dataclass(frozen=True)
 class _Layer:
     """The sizes that a program was built with; ``shared``: F of the experts that every token has."""
 
+    groups: int
     experts: int
     regions: int
     hidden: int
@@ -266,11 +318,17 @@ class _Layer:
     shared: int
 
 
+def expert_count(program: Program) -> int:
+    """Experts of the layer, the shared ones left out."""
+    return _layer(program).experts
+
+
 def _layer(program: Program) -> _Layer:
-    experts = selector_bits(program, "route")
+    groups = sum(op.name.startswith("route_") for op in program.operators if op.kind == "input_stream") or 1
+    experts = selector_bits(program, "route") if groups == 1 else groups * selector_bits(program, "route_0")
     regions = sum(name.startswith("down") and name[4:].isdigit() for name in program.tensors)
     down, shared = program.tensors["down0"], program.tensors.get("down_shared")
-    return _Layer(experts, regions, down.shape[1], down.shape[0] * regions // experts,
+    return _Layer(groups, experts, regions, down.shape[1], down.shape[0] * regions // experts,
                   program.tensors["gate0"].shape[1], shared.shape[0] if shared else 0)
 
 
@@ -297,9 +355,8 @@ def experts_of(program: Program, tensors: dict[str, np.ndarray], streams: dict[s
     """What the experts make of the tokens ``x``, in float64."""
     scores = tensors["scores"].astype(np.float64)
     y = np.zeros(x.shape)
-    for t, row in enumerate(streams["choice"]):
-        for k, chosen in enumerate(row):
-            (expert,) = chosen
+    for t, row in enumerate(chosen_experts(program, streams)):
+        for k, expert in enumerate(row):
             y[t] += scores[t * len(row) + k, 0] * _swiglu64(x[t], expert_weights(program, tensors, expert))
     if _layer(program).shared:
         y += _swiglu64(x, expert_weights(program, tensors, None))

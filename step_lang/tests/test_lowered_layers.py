@@ -1,8 +1,9 @@
-"""The mixture-of-experts and attention programs over physical tiles: the same tokens and bits on every stream."""
+"""The mixture-of-experts, attention and whole-layer programs over physical tiles: the same tokens and bits on every
+stream."""
 
 import pytest
 
-from examples import attention, moe, simplified_moe
+from examples import attention, layer, moe, qkv, simplified_moe
 from step_lang.tests.lowered import assert_lowered_equals
 
 MOE = {"batch": 6, "experts": 4, "hidden": 8, "intermediate": 16, "tile_f": 8}
@@ -34,6 +35,22 @@ def test_idle_experts(regions):
 @pytest.mark.parametrize("tiling", [{"tiling": "static", "tile_rows": 4}, {"tiling": "dynamic"}], ids=str)
 def test_one_token(tiling):
     agree(moe, 4, {**MOE, **tiling, "batch": 1})
+
+
+@pytest.mark.parametrize("more", [{"shared_experts": 2, "tiling": "static", "tile_rows": 4}, {"shared_experts": 1},
+                                  {"groups": 2}], ids=str)
+def test_shared_experts_and_groups(more):
+    agree(moe, 4, {**MOE, **more})
+
+
+def test_qkv():
+    program = qkv.build(batch=8, hidden=8, heads=4, kv_heads=2, head_dim=4, tile_b=4)
+    assert_lowered_equals(program, 4, qkv.inputs(program), {})
+
+
+@pytest.mark.parametrize("way", [{}, {"tiling": "static", "projection": False, "tile_b": 4, "batch": 8}], ids=str)
+def test_layer(way):
+    agree(layer, 4, {**way, "schedule": "interleaved"})
 
 
 @pytest.mark.parametrize("schedule", ["coarse", "interleaved"])

@@ -201,6 +201,31 @@ def swiglu(row, gate, up, down, tile_f):
     return bf16(out[0])
 
 
+@pytest.mark.parametrize("tiling", [{"tiling": "static", "tile_rows": 2}, {}], ids=str)
+@pytest.mark.parametrize("groups, regions", [(2, 16), (4, 4), (16, 16)])
+def test_groups_of_experts(tiling, groups, regions):
+    """The same experts found in two steps: sums of a group first, then of the groups."""
+    parameters = {**MANY, **tiling, "regions": regions}
+    whole, _, plain = made(parameters)
+    program, tensors, streams = made({**parameters, "groups": groups})
+    assert moe.chosen_experts(program, streams) == moe.chosen_experts(whole, plain)
+    result = interpret(program, tensors, streams, NUMERICS)
+    reference = moe.reference(program, tensors, streams)
+    assert np.array_equal(reference, moe.reference(whole, tensors, plain))
+    assert np.abs(result.tensors["y"].astype(np.float64) - reference).max() < 0.02 * np.abs(reference).max()
+    assert exact_traffic(program, result)
+
+
+def test_more_experts_than_a_selector_has_bits():
+    program = moe.build(model="deepseek-v3", batch=8)
+    program.check()
+    assert program.operator("route").output.type.n == 2 and program.operator("route_1").output.type.n == 128
+    assert "down255" in program.tensors and program.tensors["down_shared"].shape == (2048, 7168)
+    streams = moe.streams(program)
+    assert sum(map(len, streams["route_0"])) + sum(map(len, streams["route_1"])) == 8 * 8
+    assert all(max(selector) < 128 for selector in streams["route_1"])
+
+
 def test_dense_layer():
     """One expert that every token has."""
     program, tensors, streams = made({"batch": 5, "experts": 1, "top_k": 1, "hidden": 8, "intermediate": 8,
@@ -331,7 +356,9 @@ def test_qwen_trace():
     ({"regions": 3}, "regions: 3 vs a divisor of the 8 experts"),
     ({"regions": 16}, "regions: 16 vs a divisor of the 8 experts"),
     ({"tile_f": 48}, "tile_f: 48 vs a divisor of intermediate 128"),
-    ({"model": "deepseek-v3"}, "experts: 256 vs at most 128, the bits of a selector; fix: give the experts of one"),
+    ({"groups": 3}, "groups: 3 of 8 experts vs a divisor, at most 128 experts each"),
+    ({"model": "deepseek-v3", "groups": 1}, "groups: 1 of 256 experts vs a divisor, at most 128 experts each"),
+    ({"groups": 4, "regions": 2}, "regions: 2 vs a divisor of the 8 experts, a multiple of the 4 groups"),
     ({"model": "mixtral"}, "model: 'mixtral' vs mixtral-8x7b, "),
     ({"top_k": 9}, r"top_k, shared_experts: 9, 0 vs 1\.\.8, at least 0"),
 ])

@@ -82,6 +82,7 @@ def build(batch: int = 64, experts: int | None = None, top_k: int | None = None,
     model : whose layer it is (``models.toml``): experts, top_k, hidden, intermediate and shared_experts that are not
         given are its; without a model they are those of `SMALL`.
     shared_experts : experts that every token has besides, with weight 1; they are one of ``shared_experts`` times F.
+        (For RTL with dynamic tiling ``batch``, the rows of its tile, must be a multiple of T.)
     compute_bw : FLOPs/cycle of each operator that computes; None: the hardware's default.
     tiling : ``"static"``: an expert packs its tokens into tiles of ``tile_rows`` rows, the last one padded.
         ``"dynamic"``: into one tile of as many rows as it has tokens.

@@ -37,8 +37,8 @@ def test_one_token(tiling):
     agree(moe, 4, {**MOE, **tiling, "batch": 1})
 
 
-@pytest.mark.parametrize("more", [{"shared_experts": 2, "tiling": "static", "tile_rows": 4}, {"shared_experts": 1, "batch": 8},
-                                  {"groups": 2}], ids=str)
+@pytest.mark.parametrize("more", [{"shared_experts": 2, "tiling": "static", "tile_rows": 4},
+                                  {"shared_experts": 1, "batch": 8}, {"groups": 2}], ids=str)
 def test_shared_experts_and_groups(more):
     agree(moe, 4, {**MOE, **more})
 

@@ -59,7 +59,8 @@ UNIT = seeded(
             "(index >> (group_bits + share_bits)) * bursts)",
             "(index >> (group_bits + share_bits)))",
         ),
-    ], "hbm/ports": [
+    ]},
+    **{"hbm/ports": [
         (
             "every channel gets the first burst",
             "element.word_select(q * span + channel % span, width)",

@@ -135,6 +135,17 @@ def test_tables_filter(run, browser):
     assert script(browser, visible) == len(run.units)
 
 
+def test_a_wide_picture_fits_the_page_if_asked(run, browser):
+    width = "document.querySelector('#graph svg').getBoundingClientRect().width"
+    room = script(browser, "document.querySelector('#graph .scroll').clientWidth")
+    box = browser.find_element("id", "fit")
+    whole = script(browser, width)
+    script(browser, "arguments[0].click()", box)
+    assert script(browser, width) <= room and (whole <= room or script(browser, width) < whole)
+    script(browser, "arguments[0].click()", box)
+    assert script(browser, width) == whole
+
+
 def test_hovering_tells_of_an_operator(run, browser):
     from selenium.webdriver import ActionChains
 

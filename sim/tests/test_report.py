@@ -114,6 +114,17 @@ def test_work_is_what_was_taken_and_how_long_each_takes(beats, prediction):
     assert units["gate_silu"].states["busy"] == 4 * (16 * 32 // 4**2) + 1
 
 
+def test_work_is_when_beats_come_and_go(design, prediction, beats):
+    """A store works in the cycle after a beat was written to its link, a function of four cycles in the four up to the
+    one in which its result leaves."""
+    trace, names = prediction.outcome.trace, [unit.name for unit in beats.units]
+    slices = {name: beats.slices[beats.slices[:, 0] == names.index(name)] for name in ("store_y", "gate_silu")}
+    written = trace[trace[:, 1] == design.graph.unit("store_y").inputs[0], 0]
+    assert slices["store_y"][0, 1:3].tolist() == [written[0] + 1, written[0] + 2]
+    left = trace[trace[:, 1] == design.graph.unit("gate_silu").outputs[0], 0]
+    assert slices["gate_silu"][0, 1] == left[0] - 3 and slices["gate_silu"][-1, 2] == left[-1] + 1
+
+
 def test_beats_tell_nearly_what_the_model_counts(design, prediction, beats):
     """RTL's record has no states of units: what its links tell of them is close to what units themselves say."""
     told = transfers(design, prediction)

@@ -110,4 +110,6 @@ def test_500_programs(both_simulators, part):
 
 @pytest.mark.deep
 def test_2000_programs_without_rtl():
-    assert fuzz(2000, default_seed() + 20000)["ran"] >= 2000
+    said = fuzz(2000, default_seed() + 20000)
+    assert said["ran"] >= 2000
+    assert said.total() < 2400, f"many are refused: {said}"

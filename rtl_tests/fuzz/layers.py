@@ -34,9 +34,9 @@ class Outcome:
 
 def run(made: Cooked, hw: HardwareConfig, *, simulators: Sequence[str] = ()) -> Outcome:
     """Run ``made`` through interpreter, lowering, unit graph and model, and on RTL on each of ``simulators``."""
-    design = Design(made.program, hw, made.inputs)
     tensors = made.tensors
     try:
+        design = Design(made.program, hw, made.inputs)
         logical = design.interpret(tensors, lowered=False)
         graph = design.graph
     except StepError as error:

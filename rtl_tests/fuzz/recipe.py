@@ -48,10 +48,10 @@ class Unfit(Exception):
 
 
 _MEMORIES = (
-    MemoryConfig(channels=2, burst_bytes=16, capacity_bytes=1 << 16),
+    MemoryConfig(channels=2, burst_bytes=16, capacity_bytes=1 << 17),
     MemoryConfig(),
-    MemoryConfig(channels=1, burst_bytes=8, capacity_bytes=1 << 16, interval=3, latency=30, startup=7),
-    MemoryConfig(model="banked", channels=2, capacity_bytes=1 << 16, banks=4, queue=4),
+    MemoryConfig(channels=1, burst_bytes=8, capacity_bytes=1 << 17, interval=3, latency=30, startup=7),
+    MemoryConfig(model="banked", channels=2, capacity_bytes=1 << 17, banks=4, queue=4),
 )
 
 

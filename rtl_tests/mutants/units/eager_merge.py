@@ -29,6 +29,7 @@ UNIT = seeded(
             "waits for the selector at every beat",
             "accept.eq(there & has_data & (has_name | ~ends))",
             "accept.eq(there & has_data & has_name)",
+            "66_inputs",
         ),
         ("swapped selector", "name.payload.data.eq(arbiter.chosen)", "name.payload.data.eq(arbiter.chosen[::-1])"),
         ("a beat leaves twice", "taken.eq(has_data & ~accept & ~over)", "taken.eq(0)"),

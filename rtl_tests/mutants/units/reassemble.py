@@ -51,6 +51,7 @@ UNIT = seeded(
             "m.d.comb += [o.valid.eq(~sent), o.payload.empty.eq(1), o.payload.done.eq(1)]",
             "m.d.comb += [o.valid.eq(1), o.payload.empty.eq(1), o.payload.done.eq(1)]",
         ),
-        ("a selector without a bit passes", "refused.eq(~s.empty & ~self.cfg.hollow | closing", "refused.eq(closing"),
+        ("a selector without a bit passes", "refused.eq(~s.empty & ~self.cfg.hollow | closing", "refused.eq(closing",
+         "model"),
     ],
 )

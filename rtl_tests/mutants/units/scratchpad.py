@@ -15,16 +15,18 @@ UNIT = seeded(
             "(ended != 0) & (made <= ended)",
             "(ended != 0) & (made < ended)",
         ),
-        ("a buffer without uses stays", "Mux(closed, w.uses == 0,", "Mux(closed, 0,"),
+        ("a buffer without uses stays", "Mux(closed, w.uses == 0,", "Mux(closed, 0,", "routed_buffers"),
         (
             "what a router hands on is not counted",
             "Mux(p.change & (self._number(p.ref) == r), p.uses, 0)",
             "Mux(p.change & (self._number(p.ref) == r), 1, 0)",
+            "routed_buffers",
         ),
         (
             "two readers that end together count as one",
             "sum(p.release & (self._number(p.ref) == r) for p in self.reads)",
             "Cat(p.release & (self._number(p.ref) == r) for p in self.reads).any()",
+            "readers",
         ),
         (
             "pages land in another buffer's table",

@@ -177,16 +177,15 @@ def test_attention_schedules(lab, tmp_path):
 
 def test_whole_models(lab, tmp_path):
     module = figure_module(17)
-    ways = {"small": {module.MEMORY: {"tile_rows": 2}, module.PERFORMANCE: {"tile_rows": 8},
-                      module.DYNAMIC: {"tile_rows": None, "regions": 4}}}
-    figure = module.make(lab, Traces(), models=(replace(SMALL, layers=3),), ways=ways, batch=8, tile_f=16,
-                         attention_regions=2)
-    static, _, dynamic = figure.records()
-    assert [r["regions"] for r in (static, dynamic)] == [8, 4] and dynamic["over_dynamic"] == 1
-    assert static["model_cycles"] == 3 * static["layer_cycles"]
-    assert static["offchip_bytes"] > dynamic["offchip_bytes"]
+    figure = module.make(lab, Traces(), models=(replace(SMALL, layers=3),), batch=8, tiles=(2, 8),
+                         regions={"small": (0, 4)}, tile_f=16, attention_regions=2)
+    narrow, wide, dynamic, shared = figure.records()
+    assert [r["regions"] for r in figure.records()] == [8, 8, 8, 4] and dynamic["over_dynamic"] == 1
+    assert narrow["model_cycles"] == 3 * narrow["layer_cycles"]
+    assert narrow["offchip_bytes"] > wide["offchip_bytes"] and dynamic["offchip_bytes"] == shared["offchip_bytes"]
+    assert wide["onchip_bytes_figures"] - narrow["onchip_bytes_figures"] == 8 * 3 * (8 - 2) * 32 * 4
     # Regions of five operators that the experts share; the FLOPs/cycle of all else are the same.
-    assert static["allocated_flops_per_cycle"] - dynamic["allocated_flops_per_cycle"] == 4096 * 5 * 4
+    assert dynamic["allocated_flops_per_cycle"] - shared["allocated_flops_per_cycle"] == 4096 * 5 * 4
     draw(figure, module.sketch, tmp_path / "a.svg", module.PANELS)
 
 

@@ -80,9 +80,9 @@ def _computes_tiles(op: Operator) -> bool:
 
 
 def _has_dynamic_tiles(program: Program) -> bool:
-    """Does an operator hold tiles of dynamic rows?"""
+    """Are tiles of dynamic rows put together?"""
     return any(isinstance(op.output.type, Tile) and not op.output.type.is_static
-               for op in program.operators if op.kind in _HOLDS_RESULT)
+               for op in program.operators if op.kind in ("accum", "scan"))
 
 
 def _stream_sizes(prediction: TilePrediction) -> dict[str, tuple[int, int]]:

@@ -243,7 +243,7 @@ def _accum(k: Kitchen, choose: Choices) -> list[Stream]:
 
 def _scan(k: Kitchen, choose: Choices) -> list[Stream]:
     stream = k.pick(choose, lambda s: _is_tile(s) and s.rank > 0)
-    function = choose.one_of((fn.add, fn.max, fn.mul, fn.row_max, fn.row_sum, fn.last))
+    function = choose.one_of((fn.add, fn.max, fn.mul, fn.last))
     rank = choose.number(stream.rank, 1)
     return [ops.scan(function(), stream, rank=rank, init=choose.one_of((None, None, 2)), compute_bw=_pay(choose))]
 
@@ -398,14 +398,12 @@ def _interleave(k: Kitchen, choose: Choices) -> list[Stream]:
     other = k.pick(choose, lambda s: s is not one and s.type == one.type and s.rank == one.rank)
     if {one.name, other.name} & k.unsteady:
         raise Unfit
-    left = [int((k.values[s.name].stop >= s.rank).sum()) + (not s.rank) * 0 for s in (one, other)]
-    if one.rank == 0:
-        left = [k.values[s.name].elements for s in (one, other)]
-    else:
-        # A chunk ends with the stop of the whole stream's dimension: of rank a there is one for each outer element.
-        one, other = (ops.flatten(s, s.rank - 1, s.rank) if s.rank > 1 and choose.yes(3) else s for s in (one, other))
+    if one.rank > 1 and choose.yes(3):
+        one, other = (ops.flatten(s, s.rank - 1, s.rank) for s in (one, other))
         k.taste()
-        left = [int((k.values[s.name].stop >= s.rank).sum()) for s in (one, other)]
+    # A chunk of rank 0 is an element; above, one ends with the stop of the outermost dimension, or with the stream.
+    left = [k.values[s.name].elements if s.rank == 0 else int((k.values[s.name].stop >= s.rank).sum())
+            for s in (one, other)]
     groups: list[set[int]] = []
     while any(left):
         group = {i for i in range(2) if left[i] and choose.yes()} or {0 if left[0] else 1}

@@ -1,6 +1,7 @@
 """What the rules say of runs made by hand: each rule where it applies, and not where it does not."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def unit(name: str, category: str = "compute", kind: str = "map", **shares: int)
     return Unit(name, kind, category, name, states, 1, shares.get("nbytes", 0))
 
 
-def run(units: list[Unit], links: list[tuple[int, int]] = (), **others) -> Run:
+def run(units: list[Unit], links: Sequence[tuple[int, int]] = (), **others) -> Run:
     """A run of 1,000 cycles, quiet in all that is not said."""
     made = Run(
         program=Program("made"), simulator="nobody", machine=(), cycles=1_000, begin=0, total_cycles=1_000,

@@ -58,7 +58,8 @@ class Traces:
         count = count or batch
         if self.directory is None:
             rng = np.random.default_rng([batch, deviation, position])
-            made = np.clip(rng.gamma(1.2, deviation / 1.2**0.5, batch), 1, 6431).astype(int)
+            mean = 600 + 0.55 * deviation  # as in the published batches of 64
+            made = np.clip(rng.gamma((mean / deviation)**2, deviation**2 / mean, batch), 1, 6431).astype(int)
             return Trace(made[:count].tolist(), f"b{batch}, deviation {deviation}: generated")
         path = self._file(self.directory / "kv_lengths" / f"b{batch}", f"*stdev{deviation:04d}_*.npy", position)
         return Trace(load_lengths(path, batch)[:count], f"b{batch}: {path.name}")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import signal
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,11 +123,24 @@ def connect(
                 cluster.scale(jobs=profile.jobs)
                 yield client
             return
-        local = LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes,
-                             memory_limit=memory if processes else None, dashboard_address="127.0.0.1:0",
-                             silence_logs=logging.CRITICAL)
+        with _deaf_to_interrupts():
+            local = LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes,
+                                 memory_limit=memory if processes else None, dashboard_address="127.0.0.1:0",
+                                 silence_logs=logging.CRITICAL)
         with local as cluster, Client(cluster) as client:
             yield client
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Threads and processes begun here do not see Ctrl-C, nor do those that these begin: a terminal sends it to all,
+    and it is this process that ends the others."""
+    resource_tracker.ensure_running()  # which would let its thread see it again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _first_line(error: BaseException) -> str:

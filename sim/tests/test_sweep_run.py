@@ -18,6 +18,7 @@ from sim.sweep.work import Outcome, work
 from sim.tests.sweep_cases import HW, copy_program, tasks_of
 from sim.tile import RooflineMachine
 from step_hw.design import Design
+from step_lang import metrics
 from step_lang.errors import BadParameter, BuildError, SweepError
 
 
@@ -37,6 +38,21 @@ def test_numbers_are_the_models():
     assert found["traffic_exact"] and found["onchip_bytes"] == 4 * 32 and found["flops"] == 0
     with pytest.raises(BadParameter, match="'none' vs one of beat, tile"):
         evaluate(Case(program, HW), "none")
+
+
+def test_sizes_that_the_run_tells():
+    """Costs of a dynamic program: as with what its tensors hold, in the order in which the model merges."""
+    from examples import moe
+
+    program = moe.build(batch=8, experts=4, hidden=8, intermediate=16, tile_f=8, regions=2)
+    streams, hw = moe.streams(program), dataclasses.replace(HW, link_depth=64)
+    found, design = evaluate(Case(program, hw, streams)), Design(program, hw, streams)
+    result = design.interpret(moe.inputs(program), lowered=False, arbitration=predict(design.graph, hw).arbitration)
+    costs = metrics(program).substitute(result.symbols)
+    assert found["onchip_bytes"] == int(costs.onchip_bytes) and found["flops"] == int(costs.flops)
+    assert found["offchip_read_bytes"] == result.offchip_read_bytes and found["traffic_exact"]
+    assert 0 < found["compute_utilisation"] < 1 and found["peak_frames"] > 0
+    assert found["peak_bytes"] <= found["peak_frames"] * 4 * 4 * 4
 
 
 def test_tile_fidelity():

@@ -106,7 +106,8 @@ def sweep(
     from sim.sweep.table import rows_of
     from sim.sweep.work import Outcome, Task
 
-    from .sweep_points import ProgramSource, axes_of, grid_of, hardware_of
+    from .program_source import ProgramSource
+    from .sweep_points import axes_of, grid_of, hardware_of
 
     began = time.perf_counter()
     if fidelity not in FIDELITIES:
@@ -152,7 +153,7 @@ def sweep(
             connect(min(workers, total), memory, scheduler, profile) as client,
             Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                      TextColumn("left"), TimeRemainingColumn(), console=console) as progress,
-            files.jsonl.open("w") as lines,
+            files.jsonl.open("wb", buffering=0) as lines,  # nothing that could fail is left for closing it
         ):
             bar = progress.add_task("points", total=total)
             if not client.scheduler_info()["workers"]:
@@ -161,11 +162,13 @@ def sweep(
             def finished(outcome: Outcome) -> None:
                 outcomes.append(outcome)
                 row = {**points[outcome.index].columns, **outcome.numbers, "error": outcome.error}
+                line = f"{json.dumps(row)}\n".encode()
                 try:
-                    lines.write(json.dumps(row) + "\n")
-                    lines.flush()
+                    written = lines.write(line)
                 except OSError as error:
                     raise BuildError(f"rows {files.jsonl}: {error.strerror} vs room for them") from None
+                if written != len(line):
+                    raise BuildError(f"rows {files.jsonl}: {written} bytes of a line of {len(line)} vs room for it")
                 progress.advance(bar)
 
             if budget is None:
@@ -182,7 +185,7 @@ def sweep(
         if isinstance(error, KeyboardInterrupt):
             error.args = (told,)
         elif isinstance(error, StepError) and outcomes:
-            error.fix = f"{error.fix}; {told}" if error.fix else told
+            error.message = f"{error.message}; {told}"
         raise
     document = result(complete=True)
     _write(files, document, wanted)

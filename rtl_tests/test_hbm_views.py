@@ -62,7 +62,8 @@ START = len(TOKENS) + 1
 def _rig(memory):
     return MemoryRig(
         memory,
-        [Port("load", TILE, BYTES), Port("load", TILE, BYTES, ref=True, window=8), Port("input", BeatLayout(32), 4)],
+        [Port("load", TILE, BYTES), Port("load", TILE, BYTES, ref=True, window=8),
+         Port("input", BeatLayout(32), 4, window=8)],
         [Port("store", TILE, BYTES)],
     )
 
@@ -171,7 +172,8 @@ ASKED = (
     "every position stored", "window wraps",
 )
 SEEN = (
-    "window full", "output waits", "output of passes waits", "input's output waits", "load refused", "store refused",
+    "window full", "input's window full", "output waits", "output of passes waits", "input's output waits",
+    "load refused", "store refused",
     "input refused", "element split over cycles", "store split over cycles", "ports meet at a channel",
     "bursts of different elements at once",
 )
@@ -203,6 +205,7 @@ def _seen(probes: set[str]) -> list[str]:
     """Bins of ``SEEN``: what the rig's probes say of a run."""
     found = {
         "window full": "full1" in probes,
+        "input's window full": "full2" in probes,
         "output waits": "held0" in probes,
         "output of passes waits": "held1" in probes,
         "input's output waits": "held2" in probes,

@@ -55,11 +55,11 @@ def front(rows: Sequence[Mapping[str, Any]], objectives: Sequence[Objective]) ->
     taking = [i for i, row in enumerate(rows) if row.get("error") is None]
     if not taking:
         return []
-    costs = np.array([[objective.cost(rows[i]) for objective in objectives] for i in taking], dtype=float)
-    kept = []
-    for place, cost in enumerate(costs):
-        as_good = np.all(costs <= cost, axis=1)
-        better = np.any(costs < cost, axis=1)
-        if not np.any(as_good & better):
-            kept.append(taking[place])
-    return kept
+    costs = [tuple(float(objective.cost(rows[i])) for objective in objectives) for i in taking]
+    best = set()
+    left = np.unique(costs, axis=0)  # in order of the first objective, then of the second, ...
+    while len(left):
+        first = left[0]  # nothing that comes later beats it
+        best.add(tuple(first.tolist()))
+        left = left[np.any(left < first, axis=1)]
+    return [i for i, cost in zip(taking, costs) if cost in best]

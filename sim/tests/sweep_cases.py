@@ -49,9 +49,11 @@ def tasks_of(cache: Path, rows: tuple[int, ...], intervals: tuple[int, ...] = (2
 
 
 def fresh_cache(directory: Path) -> dict[str, str]:
-    """Environment with a cache of its own that has the compiled engines of the usual one: compiling takes long."""
+    """Environment with a cache of its own that has the usual one's compiled engines and hashes of sources: both take
+    long."""
     directory.mkdir(parents=True, exist_ok=True)
-    engines = cache_directory() / "engine"
-    engines.mkdir(parents=True, exist_ok=True)
-    (directory / "engine").symlink_to(engines.resolve())
+    for name in ("engine", "sources"):
+        usual = cache_directory() / name
+        usual.mkdir(parents=True, exist_ok=True)
+        (directory / name).symlink_to(usual.resolve())
     return {"STEP_HW_CACHE": str(directory)}

@@ -35,6 +35,8 @@ FOUND = {
         (("load", (1, 0, 2, 1, 0, 1)),), (("packed", (1, 0, 0, 1, 1)),)),
     "no rows to pack, so that no tile has a size": Recipe(
         (("tiles", (1,)),), (("dynamic", (1,)),)),
+    "no tiles to fold, so that no state has a size": Recipe(
+        (("tiles", ()),), (("dynamic", ()), ("accum", ()))),
 }
 
 

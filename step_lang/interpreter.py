@@ -302,8 +302,9 @@ def measure_symbols(program: Program, values: Mapping[str, TokenStream],
         _check_count(stream, values[stream.name], bound)
     for operator in program.operators:
         operator.measure([values[stream.name] for stream in operator.inputs], bound)
-    for symbol in wanted.values():  # no stream had an element, or a vector, of that size
-        bound.setdefault(symbol, 0)
+    types = {s.type.tile if isinstance(s.type, BufferRef) else s.type for s in program.streams}
+    for symbol in (*wanted.values(), *(s for type_ in types for s in sympy.sympify(type_.nbytes).free_symbols)):
+        bound.setdefault(symbol, 0)  # no stream had an element, or a vector, of that size
     return dict(sorted(bound.items(), key=lambda item: item[0].name))
 
 

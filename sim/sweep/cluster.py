@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import signal
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from pathlib import Path
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from step_lang.errors import SweepError
@@ -17,7 +18,7 @@ from step_lang.errors import SweepError
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["BATCH_SYSTEMS", "Profile", "connect", "job_script"]
+__all__ = ["BATCH_SYSTEMS", "Profile", "connect", "job_script", "watched"]
 
 BATCH_SYSTEMS = {
     "slurm": ("dask_jobqueue.slurm", "SLURMCluster"),
@@ -129,6 +130,32 @@ def connect(
                                  silence_logs=logging.CRITICAL)
         with local as cluster, Client(cluster) as client:
             yield client
+
+
+@contextmanager
+def watched(client: Client, tell: Callable[[str], None], seconds: float = 5.0) -> Iterator[None]:
+    """Looks every few seconds whether there are workers, and tells when there are none, and when there are some again:
+    a sweep waits for them, and whoever waits for it should know."""
+    over = Event()
+
+    def look() -> None:
+        were_some = True
+        while not over.wait(seconds):
+            try:
+                some = bool(client.scheduler_info()["workers"])
+            except Exception:  # the scheduler is lost, which the sweep itself tells
+                return
+            if some != were_some:
+                tell("there are workers again" if some else "there are no workers: waiting for them")
+            were_some = some
+
+    thread = Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(2 * seconds)
 
 
 @contextmanager

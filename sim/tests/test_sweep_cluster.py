@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.sweep.cluster import Profile, connect, job_script
+from sim.sweep.cluster import Profile, connect, job_script, watched
 from sim.sweep.run import run
 from sim.sweep.store import Store
 from sim.tests.sweep_cases import fresh_cache, tasks_of
@@ -59,32 +59,45 @@ def test_a_sweep_on_jobs(tmp_path, monkeypatch):
 
 
 def test_a_sweep_on_a_running_scheduler(tmp_path):
-    """A scheduler and a worker as processes of their own, and what is told when the scheduler dies."""
+    """A scheduler and a worker as processes of their own; what is told when the one or the other dies."""
     env = {**environment(), **fresh_cache(tmp_path / "cache")}
-    scheduler = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard", "--host",
-         "127.0.0.1", "--scheduler-file", str(tmp_path / "scheduler.json")], env=env, stderr=subprocess.DEVNULL)
-    worker = subprocess.Popen(
-        [sys.executable, "-m", "distributed.cli.dask_worker", "--no-dashboard", "--nthreads", "1", "--no-nanny",
-         "--local-directory", str(tmp_path), "--scheduler-file", str(tmp_path / "scheduler.json")],
-        env=env, stderr=subprocess.DEVNULL)
-    try:
-        end = time.monotonic() + 60
-        while not (tmp_path / "scheduler.json").exists():
-            assert scheduler.poll() is None and time.monotonic() < end
+    processes: list[subprocess.Popen] = []
+    started: list[subprocess.Popen] = []
+
+    def start(kind, *arguments):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--no-dashboard", *arguments]
+        processes.append(subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL))
+        started.append(processes[-1])
+        return processes[-1]
+
+    def wait_until(ready):
+        end = time.monotonic() + 90
+        while not ready():
+            assert time.monotonic() < end and all(process.poll() is None for process in processes)
             time.sleep(0.05)
-        time.sleep(0.2)
-        address = json.loads((tmp_path / "scheduler.json").read_text())["address"]
-        tasks, store = tasks_of(tmp_path / "store", (1, 2)), Store(tmp_path / "store")
-        with connect(1, scheduler=address) as client:
+
+    try:
+        place = tmp_path / "scheduler.json"
+        scheduler = start("scheduler", "--port", "0", "--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0",
+                          "--scheduler-file", str(place))
+        wait_until(lambda: place.exists() and place.read_text().rstrip().endswith("}"))
+        address = json.loads(place.read_text())["address"]
+        worker = start("worker", address, "--nthreads", "1", "--no-nanny", "--local-directory", str(tmp_path),
+                       "--dashboard-address", "127.0.0.1:0")
+        tasks, store, told = tasks_of(tmp_path / "store", (1, 2)), Store(tmp_path / "store"), []
+        with connect(1, scheduler=address) as client, watched(client, told.append, 0.2):
+            wait_until(lambda: client.scheduler_info()["workers"])
             outcomes = run(client, tasks, store, lambda _: None)
+            worker.kill()
+            processes.remove(worker)
+            wait_until(lambda: "there are no workers: waiting for them" in told)
         assert [outcome.error for outcome in outcomes] == [None, None] and scheduler.poll() is None
         with connect(1, scheduler=address) as client:
             scheduler.kill()
             with pytest.raises(SweepError, match=r"scheduler of the sweep: lost .*finished points are kept"):
                 run(client, tasks_of(tmp_path / "store", (3, 4)), store, lambda _: None)
     finally:
-        for process in (worker, scheduler):
+        for process in started:
             process.kill()
             process.wait()
 

@@ -96,7 +96,7 @@ def sweep(
     rows.jsonl (a line a finished point, at once), and in the order of the points sweep.parquet, sweep.csv, sweep.json
     and pareto.svg.
     """
-    from sim.sweep.cluster import Profile, connect
+    from sim.sweep.cluster import Profile, connect, watched
     from sim.sweep.content import model_hash
     from sim.sweep.evaluate import FIDELITIES
     from sim.sweep.pareto import objectives_of
@@ -153,11 +153,10 @@ def sweep(
             connect(min(workers, total), memory, scheduler, profile) as client,
             Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                      TextColumn("left"), TimeRemainingColumn(), console=console) as progress,
+            watched(client, progress.console.print),
             files.jsonl.open("wb", buffering=0) as lines,  # nothing that could fail is left for closing it
         ):
             bar = progress.add_task("points", total=total)
-            if not client.scheduler_info()["workers"]:
-                progress.console.print("no workers yet: waiting for them")
 
             def finished(outcome: Outcome) -> None:
                 outcomes.append(outcome)

@@ -74,7 +74,7 @@ def test_files_and_numbers(tmp_path):
     sweep = Sweep(tmp_path, "--set", "rows=2,7,1,3", "--hw", "tile.size=4,5", "--json", tmp_path / "numbers.json")
     write(tmp_path, COPY.replace("    with", "    if rows == 7:\n        __import__('os')._exit(1)\n    with", 1))
     process = sweep.start()
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     document = json.loads((tmp_path / "numbers.json").read_text())
     rows = document["rows"]
@@ -92,7 +92,7 @@ def test_files_and_numbers(tmp_path):
     sweep.arguments[sweep.arguments.index("rows=2,7,1,3")] = "rows=2,1,3"
     sweep.arguments += ["--search", "6", "--workers", "1"]  # once more, from what is kept, in another order
     process = sweep.start()
-    assert process.communicate(timeout=120) and process.returncode == 0
+    assert process.communicate(timeout=240) and process.returncode == 0
     again = json.loads((tmp_path / "numbers.json").read_text())
     assert again["from_cache"] == 3 and again["searched"] and again["saved"] == 0
     assert again["rows"] == [row for row in rows if row["rows"] != 7]
@@ -116,7 +116,7 @@ def test_kills_lose_no_finished_point(tmp_path):
         below = descendants(process.pid)
     finally:
         process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     finished = sweep.finished()
     wait_for(lambda: not any(map(alive, below)), 60)
     kept = sweep.entries()
@@ -139,11 +139,11 @@ def test_interrupt_leaves_finished_rows(tmp_path):
         wait_for(lambda: process.poll() is not None or len(sweep.finished()) >= 2)
         below = descendants(process.pid)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=240)
     finally:
         process.kill()
     assert process.returncode == 2 and "Traceback" not in err, err
-    wait_for(lambda: not any(map(alive, below)), 20)
+    wait_for(lambda: not any(map(alive, below)), 60)
     rows = sweep.finished()
     [told] = [line for line in err.splitlines() if line.startswith("interrupted: ")]
     assert told == (f"interrupted: {len(rows)} of 8 points finished, in {sweep.out}; "

@@ -35,7 +35,7 @@ MEMORIES = {
     "banked": MemoryConfig(
         model="banked",
         channels=2,
-        burst_bytes=16,
+        burst_bytes=8,  # an element takes two on each channel
         capacity_bytes=1 << 15,
         banks=4,
         row_bytes=64,

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-EXAMPLES, BESIDE = re.findall(r"\|---\|---\|\n(\| `matmul.*?)\n\n(.*?)\n\n", README, re.S)[0]
-"""Rows of the table of examples, and the paragraph below it."""
+EXAMPLES, BESIDE = re.findall(r"\|---\|---\|\n(\| `matmul.*?)\n\n.*?\n\n(The first three .*?)\n\n", README, re.S)[0]
+"""Rows of the table of examples, and the paragraph that says how to run them."""
 
 
 def shown(first: str) -> list[str]:
@@ -55,15 +55,19 @@ def test_files_named_exist(name):
     for path in re.findall(r"`((?:step_lang|step_hw|sim|rtl_tests|examples|docs)/[\w/*.]+?)`", text):
         assert list(ROOT.glob(path)), path
     for path in re.findall(r"\]\(((?!http)[^)]+)\)", text):
-        assert (ROOT / path).exists(), path
+        file, _, section = path.partition("#")
+        assert (ROOT / file).exists(), path
+        headings = re.findall(r"^#+ (.+)$", (ROOT / file).read_text(), re.M) if section else []
+        assert not section or section in [re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings], path
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`(\w+)\.py`", EXAMPLES))))
 def test_examples_run_with_the_options_named(name):
     """With the options that the README gives beside the table, and without them where it says so."""
     static = re.findall(r"`(\w+)\.py`", EXAMPLES.splitlines()[0])
-    depth, size = re.findall(r"`(--hw [\w.=]+)`", BESIDE)
-    options = [] if name in static else depth.split() + (size.split() if f"`{name}.py`" in BESIDE else [])
+    depth = re.search(r"`(--hw link[\w.=]+)`", BESIDE)[1]
+    sizes = {example: size for size, example in re.findall(r"`(--hw tile[\w.=]+)` to `(\w+)\.py`", BESIDE)}
+    options = [] if name in static else f"{depth} {sizes.get(name, '')}".split()
     outcome = step_hw("simulate", ROOT / f"examples/{name}.py", "--no-stalls", *options)
     assert outcome.code == 0, outcome.err
 

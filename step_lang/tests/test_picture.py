@@ -30,7 +30,7 @@ PROGRAMS = [swiglu.build, softmax.build, matmul.build, routed]
 
 @pytest.mark.parametrize("build", PROGRAMS)
 def test_nothing_overlaps(build):
-    layers, _ = picture._graph(build())
+    layers, _ = picture._graph(build(), {})
     picture._order(layers)
     width, height = picture._place(layers)
     boxes = [(n.x - n.width / 2, n.x + n.width / 2, n.y, n.y + n.height) for layer in layers for n in layer]

@@ -231,7 +231,7 @@ def test_what_the_cases_ask_for():
     coverage.check()
 
 
-@pytest.mark.parametrize("name", list(MEMORIES))
+@pytest.mark.parametrize("name", list(MEMORIES), ids=lambda name: name.replace(" ", "_"))
 def test_views(simulator, tmp_path, name):
     rig, image, cases, written = _cases(name)
     image.write(tmp_path / "in")

@@ -1,33 +1,20 @@
 """accum: fold inner dimensions."""
 
 from step_lang.errorcodes import ErrorCode
-from step_lang.errors import UnknownFunction
 
 from ...compiled import compiled
-from ...values import ADD, MAX, NO_OPERATION, operate, operation_of, sign_of
-from ..cost import BUFFER_LATENCY, RELAID, TILE, beats, finish, leaves_last, leaves_led, meets, starts, whole
-from ..functions import (
-    FUNCTION_END,
-    MORE_COLS,
-    MORE_ROWS,
-    SIZE,
-    arity_of,
-    call_cost,
-    lead,
-    pack_function,
-    result_cols,
-    tail,
-)
+from ..cost import BUFFER_LATENCY, RELAID, TILE, beats, finish, leaves_last, leaves_led, starts
+from ..folds import FOLD_END, INIT, RANK, folded, pack_fold
+from ..functions import MORE_COLS, MORE_ROWS, SIZE, arity_of, call_cost, lead, result_cols, tail
+from ..joins import all_there, join
 from ..network import (
     COLS,
     EMPTY,
     LAST,
-    NO_VALUE,
     ROWS,
     TOKEN,
     VALUE,
     announce,
-    available,
     fail,
     field,
     is_bare,
@@ -39,29 +26,16 @@ from ..network import (
 )
 
 KIND = "accum"
-RANK, HOLLOW, FOLD, FOLD_FORM, INIT, INIT_ROWS, INIT_COLS, KEEPS = range(FUNCTION_END, FUNCTION_END + 8)
+HOLLOW, INIT_ROWS, INIT_COLS, KEEPS = range(FOLD_END, FOLD_END + 4)
 COUNT, STATE_ROWS, STATE_COLS, STATE, BLOCK = range(5)   # BLOCK: when the first T packed rows left
 MISALIGNED = ErrorCode.MISALIGNED
 
 
 def pack(op, unit, build):
-    """Rank, function, and size and value of the state of an empty group."""
-    if op.inner:
-        raise UnknownFunction(f"accum with inner={op.inner} vs inner=0 at tile fidelity", operator=op,
-                              fix="give it the program before lowering")
-    pack_function(op, unit, build)
-    par = build.par[unit]
-    par[[RANK, HOLLOW]] = op.rank, op.hollow
-    types = [stream.type for stream in op.inputs]
-    par[FOLD] = NO_OPERATION
-    if len(types) == 1 and operation_of(op.fn, [types[0], types[0]], op.output.type) in (ADD, MAX):
-        par[FOLD] = operation_of(op.fn, [types[0], types[0]], op.output.type)
-        par[FOLD_FORM] = sign_of(types[0].dtype)
-    par[KEEPS] = op.fn.name == "last"
-    par[INIT] = NO_VALUE
-    if par[FOLD] != NO_OPERATION:
-        par[INIT] = int(op.fn.initial(op.init, *types).reshape(-1)[0]) & ((1 << abs(int(par[FOLD_FORM]))) - 1)
-    tile = op.output.type if not op.fn.grows else types[0]
+    """See `sim.tile.folds`; and the size of the state of an empty group."""
+    pack_fold(op, unit, build)
+    par, tile = build.par[unit], op.inputs[0].type if op.fn.grows else op.output.type
+    par[[HOLLOW, KEEPS]] = op.hollow, op.fn.name == "last"
     par[[INIT_ROWS, INIT_COLS]] = [size if isinstance(size, int) else 1 for size in (tile.rows, tile.cols)]
 
 
@@ -69,19 +43,12 @@ def pack(op, unit, build):
 def step(u, par, st, ins, outs, net, now):
     """Take one element of each input; the last of a group gives its state."""
     n = arity_of(par)
-    ready = True
-    for k in range(n):
-        ready = available(net, u, ins[k], now) and whole(net, u, ins[k], k, now) and ready
-    if not ready:
+    if not all_there(net, u, n, ins, now):
         return False
     token = field(net, ins[0], TOKEN)
-    last = 0
-    start = net.free[u]
-    for k in range(n):
-        if field(net, ins[k], TOKEN) != token:
-            return fail(net, u, MISALIGNED)
-        start = meets(net, u, ins[k], k, start)
-        last = max(last, field(net, ins[k], LAST))
+    start, last = join(net, u, n, ins, net.free[u])
+    if last < 0:
+        return fail(net, u, MISALIGNED)
     stop = stop_of(token)
     closes = is_done(token) or stop >= par[RANK]
     if closes:
@@ -110,9 +77,7 @@ def step(u, par, st, ins, outs, net, now):
         if st[COUNT] == 0:
             st[STATE_ROWS], st[STATE_COLS] = rows, out_cols
             st[BLOCK] = -1
-            st[STATE] = value if par[FOLD] != NO_OPERATION or par[KEEPS] != 0 else NO_VALUE
-            if par[FOLD] != NO_OPERATION and value != NO_VALUE:
-                st[STATE] = operate(par[FOLD], par[INIT], value, par[FOLD_FORM], par[FOLD_FORM])
+            st[STATE] = par[INIT]
         else:
             if par[SIZE] == MORE_ROWS:
                 st[STATE_ROWS] += rows
@@ -124,10 +89,7 @@ def step(u, par, st, ins, outs, net, now):
                 st[STATE_COLS] += cols
             elif par[KEEPS] != 0:
                 st[STATE_ROWS], st[STATE_COLS] = rows, cols
-                st[STATE] = value
-            if par[FOLD] != NO_OPERATION and st[STATE] != NO_VALUE:
-                st[STATE] = NO_VALUE if value == NO_VALUE else operate(
-                    par[FOLD], st[STATE], value, par[FOLD_FORM], par[FOLD_FORM])
+        st[STATE] = value if par[KEEPS] != 0 else folded(par, st[STATE], value)
         st[COUNT] += 1
     if closes and not is_done(token):
         time = leaves_last(net, u, end)

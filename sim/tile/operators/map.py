@@ -3,9 +3,10 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import finish, leaves_last, leaves_led, meets, starts, whole
+from ..cost import finish, leaves_last, leaves_led, starts
 from ..functions import arity_of, call_cost, lead, pack_function, result, result_cols, result_rows, tail
-from ..network import COLS, LAST, ROWS, TOKEN, VALUE, available, fail, field, is_bare, is_done, pop, push, room
+from ..joins import all_there, join
+from ..network import COLS, LAST, ROWS, TOKEN, VALUE, fail, field, is_bare, is_done, pop, push, room
 
 KIND = "map"
 MISALIGNED = ErrorCode.MISALIGNED
@@ -20,19 +21,12 @@ def pack(op, unit, build):
 def step(u, par, st, ins, outs, net, now):
     """Take one element of each input, give one."""
     n = arity_of(par)
-    ready = True
-    for k in range(n):
-        ready = available(net, u, ins[k], now) and whole(net, u, ins[k], k, now) and ready
-    if not ready or not room(net, u, outs[0], now):
+    if not all_there(net, u, n, ins, now) or not room(net, u, outs[0], now):
         return False
     token = field(net, ins[0], TOKEN)
-    last = 0
-    start = starts(net, u, outs[0])
-    for k in range(n):
-        if field(net, ins[k], TOKEN) != token:
-            return fail(net, u, MISALIGNED)
-        start = meets(net, u, ins[k], k, start)
-        last = max(last, field(net, ins[k], LAST))
+    start, last = join(net, u, n, ins, starts(net, u, outs[0]))
+    if last < 0:
+        return fail(net, u, MISALIGNED)
     if is_done(token) or is_bare(token):
         end = finish(net, u, start, last, 1)
         push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)

@@ -10,7 +10,7 @@ from rtl_tests.mutants.table import PAGE, head, named_faults, row, rows_of, writ
 #: A fault each of units whose benches are quick, run by default; the others with the deep tests.
 SLICE = ("repeat/9", "reassemble/12", "link/3", "partition/8")
 #: Units that docs/MUTANTS.md does not tell of yet: ``python -m rtl_tests.mutants --table <unit>`` takes long for them.
-WITHOUT_A_ROW = {"bufferize", "input", "load", "random_load", "random_store", "scratchpad", "store", "streamify"}
+WITHOUT_A_ROW = {"bufferize", "random_store", "scratchpad"}
 FAULTS = [(unit, fault) for unit in units().values() for fault in unit.faults]
 
 

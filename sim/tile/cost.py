@@ -11,13 +11,13 @@ from ..compiled import compiled
 from .network import BLOCKED, FIRST, LAST, REASON, field, place_time, record_work, wake
 
 __all__ = [
-    "BANDWIDTH", "BUFFER_LATENCY", "COMPUTE", "COSTS", "INTERVAL", "LATENCY", "MEMORY_IN", "MEMORY_OUT", "RELAID",
+    "BANDWIDTH", "BUFFER_LATENCY", "COMPUTE", "COSTS", "INTERVAL", "LATENCY", "MEMORY_IN", "RELAID",
     "TILE", "WHOLE", "beats", "ceil_div", "finish", "leaves", "leaves_last", "leaves_led", "meets", "starts",
     "whole", "work_of",
 ]
 
-COMPUTE, BANDWIDTH, MEMORY_IN, MEMORY_OUT, TILE, INTERVAL, LATENCY, WHOLE, RELAID, COSTS = range(10)
-"""FLOPs/cycle; bytes/cycle of an on-chip memory; bits of the inputs that come from one; whether the output goes to one;
+COMPUTE, BANDWIDTH, MEMORY_IN, TILE, INTERVAL, LATENCY, WHOLE, RELAID, COSTS = range(9)
+"""FLOPs/cycle; bytes/cycle of an on-chip memory; bits of the inputs that come from one;
 T, 0 for a roofline machine; cycles a beat; cycles from a beat to its result; bits of the inputs that are buffered whole
 before they are used; whether the result is buffered whole, to leave in another order."""
 

@@ -12,14 +12,14 @@ from step_lang.types import BufferRef, Selector, Tile, Tuple
 
 from ..compiled import compiled
 from ..values import INDEX, NO_OPERATION, operate, operation_of, selector_index, sign_of
-from .cost import INTERVAL, MEMORY_IN, MEMORY_OUT, TILE, beats, ceil_div, work_of
+from .cost import INTERVAL, MEMORY_IN, TILE, beats, ceil_div, work_of
 from .network import NO_VALUE
 
 __all__ = ["FUNCTION_END", "arity_of", "call_cost", "element_bytes", "lead", "pack_function", "result", "result_cols",
            "result_rows", "tail"]
 
-(ARITY, SIZE, FLOPS, OPERATION, FORM, OUT_FORM, WIDTH, CONSTANT, TRANSPOSED, BYTES0, BYTES1, OUT_BYTES,
- DYNAMIC, FUNCTION_END) = range(14)
+(ARITY, SIZE, FLOPS, OPERATION, FORM, OUT_FORM, WIDTH, CONSTANT, TRANSPOSED, BYTES0, BYTES1,
+ DYNAMIC, FUNCTION_END) = range(13)
 """Parameters of a unit that applies a function; ``BYTES``: of an element of a tile."""
 
 SAME, BROADCAST, PRODUCT, ONE_COLUMN, MORE_ROWS, MORE_COLS, VALUE_ROWS, PADDING_ROWS, ONE_MORE_ROW, SCALAR = range(10)
@@ -60,7 +60,6 @@ def pack_function(op: Any, unit: int, build: Any) -> None:
         par[CONSTANT] = int(fn.params.get("factor", 0)) if fn.name == "scale" else 0
     par[TRANSPOSED] = bool(fn.params.get("transpose_b"))
     par[[BYTES0, BYTES1]] = element_bytes(types[0]), element_bytes(types[-1]) if binary else 0
-    par[OUT_BYTES] = element_bytes(out)
     par[DYNAMIC] = isinstance(out, Tile) and not isinstance(out.rows, int)
 
 
@@ -180,6 +179,4 @@ def call_cost(net, u, par, rows, cols, rows1, cols1, out_rows, out_cols):
         nbytes = rows * cols * par[BYTES0]
     if net.cost[u, MEMORY_IN] & 2:
         nbytes = max(nbytes, rows1 * cols1 * par[BYTES1])
-    if net.cost[u, MEMORY_OUT]:
-        nbytes = max(nbytes, out_rows * out_cols * par[OUT_BYTES])
     return work_of(net, u, flops, nbytes, 0)

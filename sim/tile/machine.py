@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +20,7 @@ from step_lang.stream import Stream
 from step_lang.timing import compute_timing
 from step_lang.types import Tile
 
-from .cost import BANDWIDTH, BUFFER_LATENCY, COMPUTE, INTERVAL, LATENCY, MEMORY_IN, MEMORY_OUT, RELAID, TILE, WHOLE
+from .cost import BANDWIDTH, BUFFER_LATENCY, COMPUTE, INTERVAL, LATENCY, MEMORY_IN, RELAID, TILE, WHOLE
 
 __all__ = ["PAPER_MEMORY", "BeatMachine", "Machine", "RooflineMachine"]
 
@@ -39,7 +40,7 @@ class Plan:
     holds: frozenset[tuple[str, int]] = frozenset()
 
 
-class Machine:
+class Machine(ABC):
     """What a program runs on.
 
     memory : off-chip; grain : bursts that a port is served in one go; live_buffers : buffers that a bufferize may have
@@ -51,24 +52,25 @@ class Machine:
     """Whether the memory knows physical tiles (`element_order`)."""
 
     @property
+    @abstractmethod
     def grain(self) -> int:
-        raise NotImplementedError
+        """Bursts that a port is served in one go."""
 
+    @abstractmethod
     def window(self, type_: Any) -> int:
         """Tiles that a load or store may have in flight."""
-        raise NotImplementedError
 
+    @abstractmethod
     def capacity(self, type_: Any) -> int:
         """Tiles that a channel holds."""
-        raise NotImplementedError
 
     def plan(self, program: Program) -> Plan:
         """What lowering would decide."""
         return Plan()
 
+    @abstractmethod
     def pack_cost(self, op: Operator | None, kind: str, plan: Plan, cost: np.ndarray) -> None:
         """What the operator's actions cost."""
-        raise NotImplementedError
 
     def element_order(self, stream: Stream, plan: Plan) -> tuple[int, int, int, bool] | None:
         """Bytes of a physical tile of ``stream``, how many lie down and across a tile, and whether they travel by
@@ -121,8 +123,6 @@ class RooflineMachine(Machine):
         for k, stream in enumerate(op.inputs[:2]):
             if _lies_in(memories, stream, set()):
                 cost[MEMORY_IN] |= 1 << k
-        # The memory's own side of a transfer is charged to bufferize and streamify.
-        cost[MEMORY_OUT] = 0
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ class Tiles(NamedTuple):
     """Arrays of a run, all int64.
 
     channels [C, CHANNEL_WORDS], places [sum of capacities, FIELDS], freed [same]: when a place was taken
-    free, busy, fired, flops, asleep_since [units] : when a unit may act again; cycles of work; actions; FLOPs
+    free, busy, fired, flops [units] : when a unit may act again; cycles of work; actions; FLOPs
     wakes [units] : the time a unit is to be woken; events [n, 2] : a binary heap of (time, unit)
     heap : words of the units; grants [n, 3] : (time, unit, input)
     trace [n, 6] : (stream, token, rows, columns, first, last) of every token

@@ -348,8 +348,8 @@ def _dims_of(stream: Stream) -> list[Dim]:
 def _value(dim: Dim, bound: Mapping[sympy.Symbol, int]) -> sympy.Expr:
     """``dim`` with values for the symbols it has that are known: programs have many, an expression few."""
     expression = sympy.sympify(dim)
-    known = {symbol: bound[symbol] for symbol in expression.free_symbols if symbol in bound}
-    return expression.subs(known) if known else expression
+    known = {symbol: sympy.Integer(bound[symbol]) for symbol in expression.free_symbols if symbol in bound}
+    return expression.xreplace(known) if known else expression
 
 
 def _fail(stream: Stream, level: int, dim: Dim, size: int, bound: int | None = None) -> None:

@@ -8,7 +8,7 @@ VENV := .venv
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 
-.PHONY: demo test test-deep lint setup clean
+.PHONY: demo test test-deep lint setup browser clean
 
 setup: $(STAMP)
 
@@ -23,10 +23,13 @@ lint: $(STAMP)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 
-test: lint
+browser:
+	.ci/browser
+
+test: lint browser
 	$(VENV)/bin/python -m pytest -q -n $(JOBS) -m "not deep"
 
-test-deep: lint
+test-deep: lint browser
 	$(VENV)/bin/python -m pytest -q -n $(JOBS)
 
 clean:

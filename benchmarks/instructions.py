@@ -86,7 +86,7 @@ def _valgrind(name: str, runs: int, cache: str) -> tuple[int, int]:
         subprocess.run([*child[:-1], "1"], cwd=ROOT, env=environment, check=True, capture_output=True)
         return 0, 0
     done = subprocess.run(
-        ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", *child], cwd=ROOT,
+        ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={cache}/counts", *child], cwd=ROOT,
         env=environment, check=True, capture_output=True, text=True)
     counted = re.search(r"I\s+refs:\s+([\d,]+)", done.stderr)
     assert counted, done.stderr

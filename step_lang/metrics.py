@@ -99,6 +99,8 @@ def _by_name(values: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _substitute(value: sympy.Expr, by_name: Mapping[str, Any]) -> sympy.Expr:
+    if value.is_Number:  # most are, and to ask each for its symbols takes longer
+        return value
     known = {symbol: sympy.sympify(by_name[symbol.name]) for symbol in value.free_symbols if symbol.name in by_name}
     return value.xreplace(known) if known else value
 

@@ -21,7 +21,6 @@ from .memory import (
     MEMORY_WORDS,
     NEXT,
     OUTER_STRIDE,
-    PACE,
     PARTS,
     PER_BURST,
     PORT_UNIT,
@@ -43,6 +42,7 @@ from .memory import (
     asked,
     completed,
     completion_of_next,
+    next_port,
     served,
 )
 from .network import NEVER, wake
@@ -60,18 +60,6 @@ def _element(heap, port):
 
 
 @compiled
-def _next_port(heap, memory, c):
-    """Number of the next port in turn that waits at channel ``c``; -1 for none."""
-    ports, table = heap[memory + PORTS], heap[memory + PORTS_AT]
-    turn = heap[memory + MEMORY_WORDS + heap[memory + CHANNELS] + c]     # the port that the channel served last
-    for _ in range(ports):
-        turn = 0 if turn + 1 >= ports else turn + 1
-        if heap[heap[heap[table + turn] + QUEUES] + QUEUE_WORDS * c] > 0:
-            return turn
-    return -1
-
-
-@compiled
 def _served_parts(net, port, at, parts, now):
     """``parts`` of the completion ``at`` are served: its unit is woken with the last."""
     net.heap[at + PARTS] -= parts
@@ -85,9 +73,11 @@ def _serve_channel(net, memory, c, now):
     -1 if nothing waits or the channel is at work."""
     heap = net.heap
     ticks, free = heap[memory + TICKS], memory + MEMORY_WORDS + c
+    if heap[free] < 0:      # it starts up when something waits for the first time
+        heap[free] = (now - 1 - heap[free]) * ticks
     if heap[free] // ticks > now:
         return -1
-    turn = _next_port(heap, memory, c)
+    turn = next_port(heap, memory, heap[free + heap[memory + CHANNELS]], c, now)
     if turn < 0:
         return -1
     port = heap[heap[memory + PORTS_AT] + turn]
@@ -95,8 +85,12 @@ def _serve_channel(net, memory, c, now):
     start = max(heap[free], now * ticks)
     heap[free] = start + work
     heap[free + heap[memory + CHANNELS]] = turn
-    at = heap[heap[port + QUEUES] + QUEUE_WORDS * c + 1]
-    served(heap, memory, port, at, start // ticks, (start + work - heap[memory + TICKS_A_BURST]) // ticks)
+    queue = heap[port + QUEUES] + QUEUE_WORDS * c
+    at = heap[queue + 1]
+    if heap[port + PORT_WRITES] == 0 and heap[memory + FIRST_READ] < 0:
+        heap[memory + FIRST_READ] = start // ticks
+    ended = (start + work - heap[memory + TICKS_A_BURST]) // ticks
+    served(heap, memory, port, at, ended, ended, heap[queue + 1 + 2 * QUEUE_DEPTH])
     _served_parts(net, port, at, heap[port + BURSTS], now)
     return port
 
@@ -118,7 +112,7 @@ def _serve_banks(net, memory, c, now):
         return -1
     begun = memory + MEMORY_WORDS + 4 * channels + c
     last = memory + MEMORY_WORDS + channels + c
-    turn = heap[last] if heap[begun] > 0 else _next_port(heap, memory, c)
+    turn = heap[last] if heap[begun] > 0 else next_port(heap, memory, heap[last], c, now)
     if turn < 0:
         return -1
     heap[last] = turn
@@ -130,7 +124,7 @@ def _serve_banks(net, memory, c, now):
     writes = heap[port + PORT_WRITES]
     banked_push(heap, heap[memory + BANKED], bank, heap[queue + 1 + QUEUE_DEPTH] + heap[begun], writes, at)
     if writes != 0:
-        served(heap, memory, port, at, now, now)
+        served(heap, memory, port, at, now, now, -1)
         _served_parts(net, port, at, 1, now)
     else:
         if heap[memory + FIRST_READ] < 0:
@@ -152,6 +146,7 @@ def _leave(heap, memory, port, c):
     for i in range(1, QUEUE_DEPTH):
         heap[queue + i] = heap[queue + i + 1]
         heap[queue + i + QUEUE_DEPTH] = heap[queue + i + 1 + QUEUE_DEPTH]
+        heap[queue + i + 2 * QUEUE_DEPTH] = heap[queue + i + 1 + 2 * QUEUE_DEPTH]
     heap[memory + MEMORY_WORDS + 2 * heap[memory + CHANNELS] + c] -= 1
 
 
@@ -177,6 +172,7 @@ def _ask(net, memory, port, now):
         heap[queue] += 1
         heap[queue + heap[queue]] = at
         heap[queue + heap[queue] + QUEUE_DEPTH] = line
+        heap[queue + heap[queue] + 2 * QUEUE_DEPTH] = heap[port + LEFT] - 1
         heap[waiting + first + i] += 1
         heap[port + TAKEN] |= 1 << i
         moved = True
@@ -184,7 +180,9 @@ def _ask(net, memory, port, now):
         heap[port + TAKEN] = 0
         heap[port + LEFT] -= 1
         heap[port + NEXT] += 1
-        heap[port + ASKS_AT] = now + heap[port + PACE]
+        at = port + PORT_WORDS + heap[port + WAIT_HEAD] * REQUEST_WORDS
+        due = heap[at + 3] + heap[port + NEXT] * heap[at + 4] // max(1, heap[at] - 1)
+        heap[port + ASKS_AT] = max(now + 1, due)
         if heap[port + LEFT] == 0:
             asked(net, memory, port, now)
     return moved

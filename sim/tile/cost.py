@@ -3,27 +3,31 @@
 Two machines. **roofline**, the paper's section 4.3: the most of FLOPs over the operator's compute bandwidth and of the
 bytes that it moves to or from an on-chip memory over that memory's bandwidth, at least a cycle; a tile is handed over
 whole. **beats**: the hardware of a `HardwareConfig`, where a tile moves in physical tiles of T x T elements, one every
-``interval`` cycles. An operator begins with the first beats of its inputs, but for those that lowering buffers whole,
-and gives the first beat of its result when it has done the part of the work that this one needs (``lead``).
+``interval`` cycles. An operator begins with the first beats of its inputs, as many as it needs of each (``NEEDS``),
+after the units that lowering puts on their way (``DELAY``), and gives the first beat of its result when it has done the
+part of the work that this one needs (``lead``).
 """
 
 from ..compiled import compiled
-from .network import BLOCKED, FIRST, LAST, REASON, field, place_time, record_work, wake
+from .network import BLOCKED, COLS, FIRST, LAST, REASON, ROWS, field, place_time, record_work, wake
 
 __all__ = [
-    "BANDWIDTH", "BUFFER_LATENCY", "COMPUTE", "COSTS", "INTERVAL", "LATENCY", "MEMORY_IN", "RELAID",
-    "TILE", "WHOLE", "beats", "ceil_div", "finish", "leaves", "leaves_last", "leaves_led", "meets", "starts",
-    "whole", "work_of",
+    "A_BEAT", "A_COLUMN", "A_PAIR", "A_ROW", "BANDWIDTH", "BY_ROWS", "COMPUTE", "COSTS", "DELAY", "INTERVAL",
+    "LATENCY", "MEMORY_IN", "NEEDS", "NEEDS_ALL", "RELAID", "TILE", "beats", "ceil_div", "comes", "finish",
+    "leaves", "leaves_last", "leaves_led", "meets", "starts", "there", "whole", "work_of",
 ]
 
-COMPUTE, BANDWIDTH, MEMORY_IN, TILE, INTERVAL, LATENCY, WHOLE, RELAID, COSTS = range(9)
+(COMPUTE, BANDWIDTH, MEMORY_IN, TILE, INTERVAL, LATENCY, NEEDS, NEEDS_1, DELAY, DELAY_1, BY_ROWS, RELAID,
+ COSTS) = range(13)
 """FLOPs/cycle; bytes/cycle of an on-chip memory; bits of the inputs that come from one;
-T, 0 for a roofline machine; cycles a beat; cycles from a beat to its result; bits of the inputs that are buffered whole
-before they are used; whether the result is buffered whole, to leave in another order."""
+T, 0 for a roofline machine; cycles a beat; cycles from a beat to its result; of the first input, and of the second,
+what the operator needs of a tile to begin; of both, cycles from a beat on the stream to where the operator takes it;
+whether beats of a fold's results are finished by rows; where the result is buffered whole to leave in another order,
+the cycles from its last beat to the first that leaves, else 0."""
 
-
-BUFFER_LATENCY = 7
-"""Cycles from the last element written to a buffer to the first read."""
+A_BEAT, A_PAIR, A_ROW, A_COLUMN, NEEDS_ALL = range(5)
+"""What an operator needs of a tile to begin: its first beat; its first two, if it has two; a row or a column of beats;
+all of it."""
 
 
 @compiled
@@ -57,19 +61,44 @@ def work_of(net, u, flops, nbytes, count):
 @compiled
 def starts(net, u, out):
     """The earliest that the unit may act: when it is free, and its output ``out`` has a place. That may lie before the
-    present event: what tokens say of time counts, not when they were handled."""
+    present event: what tokens say of time counts, not when they were handled. What has been begun is in a pipeline
+    until it leaves, and needs the place only then."""
     time = net.free[u]
-    if out >= 0 and place_time(net, out) > time:
+    place = place_time(net, out) - net.cost[u, LATENCY] if out >= 0 else 0
+    if place > time:
         net.waiting[u, REASON] = BLOCKED
-        time = place_time(net, out)
+        time = place
     return time
 
 
 @compiled
+def there(net, u, channel, k, beat):
+    """When the operator may take beat ``beat`` of the token at the head of input ``k``, as far as beats come evenly."""
+    first, last = field(net, channel, FIRST), field(net, channel, LAST)
+    if net.cost[u, NEEDS + k] == NEEDS_ALL:
+        first = last
+    elif beat > 0:
+        behind = beats(net, u, field(net, channel, ROWS), field(net, channel, COLS)) - 1
+        first = last if beat >= behind else first + ceil_div(beat * (last - first), behind)
+    return first + net.cost[u, DELAY + k]
+
+
+@compiled
 def meets(net, u, channel, k, time):
-    """``time``, or when the token at the head of input ``k`` is there, as far as the operator needs it to begin."""
-    which = LAST if (net.cost[u, WHOLE] >> k) & 1 == 1 else FIRST
-    return max(time, field(net, channel, which))
+    """``time``, or when the operator may take as much of the token at the head of input ``k`` as it needs to begin."""
+    needs, beat = net.cost[u, NEEDS + k], 0
+    if needs == A_PAIR and beats(net, u, field(net, channel, ROWS), field(net, channel, COLS)) > 1:
+        # One that is held leaves with the next, which takes another cycle.
+        return max(time, there(net, u, channel, k, 1) - 1)
+    if needs == A_ROW or needs == A_COLUMN:
+        beat = ceil_div(field(net, channel, COLS if needs == A_ROW else ROWS), net.cost[u, TILE]) - 1
+    return max(time, there(net, u, channel, k, beat))
+
+
+@compiled
+def comes(net, u, channel, k):
+    """When the operator may take the last beat of the token at the head of input ``k``."""
+    return field(net, channel, LAST) + net.cost[u, DELAY + k]
 
 
 @compiled
@@ -85,7 +114,7 @@ def finish(net, u, start, last, work):
 @compiled
 def whole(net, u, channel, k, now):
     """Is the tile at the head of input ``k`` there as far as the operator needs it to begin? If not, it is woken."""
-    if (net.cost[u, WHOLE] >> k) & 1 == 0:
+    if net.cost[u, NEEDS + k] != NEEDS_ALL:
         return True
     last = field(net, channel, LAST)
     if last > now:

@@ -12,10 +12,10 @@ from step_lang.types import BufferRef, Selector, Tile, Tuple
 
 from ..compiled import compiled
 from ..values import INDEX, NO_OPERATION, operate, operation_of, selector_index, sign_of
-from .cost import INTERVAL, MEMORY_IN, TILE, beats, ceil_div, work_of
+from .cost import BY_ROWS, INTERVAL, MEMORY_IN, TILE, beats, ceil_div, work_of
 from .network import NO_VALUE
 
-__all__ = ["FUNCTION_END", "arity_of", "call_cost", "element_bytes", "lead", "pack_function", "result", "result_cols",
+__all__ = ["FUNCTION_END", "arity_of", "call_cost", "element_bytes", "led", "pack_function", "result", "result_cols",
            "result_rows", "tail"]
 
 (ARITY, SIZE, FLOPS, OPERATION, FORM, OUT_FORM, WIDTH, CONSTANT, TRANSPOSED, BYTES0, BYTES1,
@@ -119,24 +119,21 @@ def result_cols(par, cols, rows1, cols1):
 
 
 @compiled
-def lead(net, u, par, work, folds, rows, out_rows, out_cols):
-    """Of ``work`` cycles, those until the first beat of the result is made; ``folds``: the result is the state of a
-    fold, which leaves with the last step."""
-    t, interval = net.cost[u, TILE], net.cost[u, INTERVAL]
+def led(net, u, par, work, out_rows, out_cols):
+    """Of the ``work`` cycles of a map, those until the first beat of the result is made; and the beats that follow the
+    last one to be made, as what is folded over a grid leaves when it is complete: a row, a column, or each beat by
+    itself."""
+    t = net.cost[u, TILE]
     if t == 0:
-        return work
-    size = par[SIZE]
+        return work, 0
     down, across = max(1, ceil_div(out_rows, t)), max(1, ceil_div(out_cols, t))
-    if size == MORE_ROWS or size == MORE_COLS:
-        return work
-    if size == PRODUCT:
-        if folds:
-            return work - (down * across - 1) * interval
-        # By columns of the product; by rows, each tile by itself, where the number of rows is dynamic.
-        return ceil_div(work, down * across if par[DYNAMIC] != 0 else across)
-    if size == ONE_COLUMN:
-        return work - (down - 1) * interval
-    return interval
+    parts = down * across
+    if net.cost[u, BY_ROWS] == 0:
+        if par[SIZE] == PRODUCT:
+            parts = across
+        elif par[SIZE] == ONE_COLUMN:
+            parts = 1
+    return ceil_div(work, parts), down * across // parts - 1
 
 
 @compiled

@@ -19,7 +19,7 @@ from ..selectors import pack_selectors
 from ..values import _is_integer
 from .cost import COSTS
 from .machine import Machine, Plan
-from .memory import SharedMemory, make_memory
+from .memory import SharedMemory, list_ports, make_memory
 from .network import DONE, EMPTY, NO_VALUE, Tiles, make_tiles
 
 __all__ = ["TileGraph", "tile_graph"]
@@ -72,7 +72,7 @@ class _Builder:
     cost: np.ndarray
     plan: Plan
     memory: SharedMemory = field(init=False)
-    ports: int = 0
+    ports: dict[bool, list[int]] = field(default_factory=lambda: {False: [], True: []})
     records: dict[int, int] = field(default_factory=dict)
     _size: int = 0
     _parts: list[tuple[int, np.ndarray]] = field(default_factory=list)
@@ -233,12 +233,16 @@ def tile_graph(program: Program, machine: Machine, streams: Mapping[str, Any] | 
     builder.memory = make_memory(machine.memory, memory_unit, n, machine.grain, machine.has_elements, builder)
     for tensor in program.tensors.values():
         builder.place_tensor(tensor)
-    for u, (kind, maker) in enumerate(zip(kinds, operators)):
+    # In the order of lowering, which is that of the memory's ports and of the places of input streams.
+    order = [unit_of[op.name] for op in program.topological()]
+    for u in [*order, *range(len(order), n)]:
+        kind, maker = kinds[u], operators[u]
         machine.pack_cost(maker, kind, builder.plan, builder.cost[u])
         subject: Any = maker
         if kind == "fork":
             subject = next(stream for unit, stream in forks.values() if unit == u)
         modules[kind].pack(subject, u, builder)
+    list_ports(builder.memory, builder)
     capacities = np.array([machine.capacity(stream.type) for stream in channels], dtype=np.int64)
     words = STATE + max((len(o.inputs) + len(o.outputs) for o in program.operators), default=0) // 32 + 1
     return TileGraph(program, machine, kinds, names, operators, builder.par, ins, outs, builder.heap(), builder.cost,

@@ -1,8 +1,8 @@
 """Units that take one element of each input together."""
 
 from ..compiled import compiled
-from .cost import meets, whole
-from .network import LAST, TOKEN, available, field
+from .cost import comes, meets, whole
+from .network import TOKEN, available, field
 
 __all__ = ["all_there", "join"]
 
@@ -26,5 +26,5 @@ def join(net, u, n, ins, start):
         if field(net, ins[k], TOKEN) != token:
             return start, -1
         start = meets(net, u, ins[k], k, start)
-        last = max(last, field(net, ins[k], LAST))
+        last = max(last, comes(net, u, ins[k], k))
     return start, last

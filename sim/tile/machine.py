@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +11,6 @@ import numpy as np
 from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import stream_orders
 from step_lang.lowering.holds import find_holds
-from step_lang.lowering.rules._matmul import b_order
 from step_lang.memory_config import MemoryConfig
 from step_lang.operator import Operator
 from step_lang.program import Program
@@ -20,24 +18,13 @@ from step_lang.stream import Stream
 from step_lang.timing import compute_timing
 from step_lang.types import Tile
 
-from .cost import BANDWIDTH, BUFFER_LATENCY, COMPUTE, INTERVAL, LATENCY, MEMORY_IN, RELAID, TILE, WHOLE
+from .cost import BANDWIDTH, BY_ROWS, COMPUTE, DELAY, INTERVAL, LATENCY, MEMORY_IN, NEEDS, RELAID, TILE
+from .lowered import FORK, Plan, by_rows, is_tiled, latency_behind, relaid_in, ways_in
 
 __all__ = ["PAPER_MEMORY", "BeatMachine", "Machine", "RooflineMachine"]
 
 PAPER_MEMORY = MemoryConfig(channels=32, burst_bytes=64, interval=2, latency=14, capacity_bytes=1 << 38)
 """The memory of the paper's experiments (WORKLOADS): 1024 B/cycle."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What lowering decides about a program.
-
-    orders : by columns or rows, by stream name: in which order the physical tiles of a tile travel
-    holds : (operator name, input) of the inputs that it buffers lest a fork and a join wait for each other
-    """
-
-    orders: Mapping[str, str] = field(default_factory=dict)
-    holds: frozenset[tuple[str, int]] = frozenset()
 
 
 class Machine(ABC):
@@ -63,6 +50,10 @@ class Machine(ABC):
     @abstractmethod
     def capacity(self, type_: Any) -> int:
         """Tiles that a channel holds."""
+
+    def page_bytes(self, type_: Any) -> int:
+        """Bytes of a page of a buffer of ``type_``; pages are given back one by one, 0 where all are at once."""
+        return 0
 
     def plan(self, program: Program) -> Plan:
         """What lowering would decide."""
@@ -156,6 +147,9 @@ class BeatMachine(Machine):
     def capacity(self, type_: Any) -> int:
         return max(2, self.hw.link_depth // self._beats(type_))
 
+    def page_bytes(self, type_: Any) -> int:
+        return int(self.hw.page_frames * _physical(type_, self.hw.tile).nbytes)
+
     def plan(self, program: Program) -> Plan:
         return Plan(stream_orders(program), frozenset(find_holds(program)))
 
@@ -171,26 +165,27 @@ class BeatMachine(Machine):
     def pack_cost(self, op: Operator | None, kind: str, plan: Plan, cost: np.ndarray) -> None:
         cost[TILE], cost[INTERVAL] = self.hw.tile, 1
         cost[COMPUTE], cost[BANDWIDTH] = 1, 1
-        if op is not None:
-            cost[WHOLE] = _buffered(op, plan)
-            if op.kind in _READS:
-                cost[LATENCY] = LOAD_LATENCY
-            elif cost[WHOLE] or op.kind == "streamify":
-                cost[LATENCY] = BUFFER_LATENCY
-            # Rows are packed by rows; what wants columns reads them from a buffer.
-            packs = op.uses_compute and op.fn.name == "concat_rows"  # type: ignore[attr-defined]
-            if packs and isinstance(op.output.type, Tile) and op.output.type.is_static:
-                cost[RELAID] = plan.orders[op.output.name] == "col"
-        if op is None or not op.uses_compute or op.kind == "flat_map" or op.fn.name in _MOVES:  # type: ignore[attr-defined]
+        if op is None:
+            cost[LATENCY] = FORK if kind == "fork" else 0
+            return
+        for k, way in enumerate(ways_in(op, plan)):
+            cost[NEEDS + k], cost[DELAY + k] = way.needs, way.delay
+        cost[LATENCY] = LOAD_LATENCY if op.kind in _READS else latency_behind(op)
+        if not op.uses_compute or op.kind == "flat_map":
+            return
+        name = op.fn.name  # type: ignore[attr-defined]
+        cost[RELAID], cost[BY_ROWS] = relaid_in(op, plan), by_rows(op, plan)
+        if name in _MOVES:
             return
         t = self.hw.tile
         tiles = [_physical(stream.type, t) for stream in op.inputs]
         if not all(isinstance(tile, Tile) for tile in tiles):
             return
         rows = self.hw.rows_per_cycle or 1
-        if op.compute_bw is not None and op.fn.name != "matmul":  # type: ignore[attr-defined]
+        if op.compute_bw is not None and name != "matmul":
             rows = min(t, max(1, op.compute_bw // t))
-        timing = compute_timing("map" if op.kind == "map" else "accum", {
+        folds = op.kind != "map" or name == "matmul" or (name in ("row_sum", "row_max") and is_tiled(op.inputs[0].type))
+        timing = compute_timing("accum" if folds else "map", {
             "function": op.fn,  # type: ignore[attr-defined]
             "in_types": tiles, "out_type": _physical(op.output.type, t), "tile": t, "rows_per_cycle": rows,
             "k_per_cycle": self.hw.k_per_cycle})
@@ -204,33 +199,6 @@ _READS = ("input_stream", "linear_offchip_load", "random_offchip_load")
 
 _MOVES = ("concat_rows", "concat_cols", "set_offset", "append_row", "last", "selector_index")
 """Functions that only move beats."""
-
-
-def _buffered(op: Any, plan: Plan) -> int:
-    """Bits of the inputs that lowering buffers whole before they are used (docs/DESIGN.md, section 6)."""
-    bits = sum(1 << k for name, k in plan.holds if name == op.name)
-    if op.uses_compute and op.fn.name == "matmul":
-        wanted = {"map": (None, b_order(op)), "accum": ("col", b_order(op))}.get(op.kind, ())
-        bits |= sum(1 << k for k, order in enumerate(wanted) if order and plan.orders[op.inputs[k].name] != order)
-    return bits | _needed_whole(op)
-
-
-def _needed_whole(op: Any) -> int:
-    type_ = op.inputs[-1 if op.kind in ("expand", "streamify") else 0].type if op.inputs else None
-    if not isinstance(type_, Tile) or (type_.rows, type_.cols) == (1, 1):
-        return 0
-    if op.kind in ("map", "accum") and op.fn.name == "matmul":
-        dynamic = not isinstance(op.output.type.rows, int)
-        if op.kind == "map":
-            return 2 if dynamic else 1
-        return 1 if dynamic else 0
-    if op.kind in ("linear_offchip_load", "random_offchip_load"):
-        return 1    # of a tile, one reference
-    if op.kind == "streamify":
-        return 2
-    if op.kind == "expand":
-        return 3
-    return int(op.kind == "repeat" or (op.kind == "flat_map" and op.fn.name == "split_rows"))
 
 
 _LOADS = ("linear_offchip_load", "random_offchip_load")

@@ -33,28 +33,29 @@ from .network import wake
 
 __all__ = [
     "FIRST_READ", "LAST_WRITE", "MEMORY_WORDS", "PORT_WORDS", "READ_BYTES", "WRITE_BYTES", "SharedMemory",
-    "completed", "completion_first", "completion_last", "first_element", "request", "requests_room", "serve_bursts",
-    "take_completion",
+    "completed", "completion_first", "completion_last", "first_element", "list_ports", "next_port",
+    "request", "requests_room", "serve_bursts", "take_completion",
 ]
 
 QUEUE_DEPTH = 2
 """Elements of a port that wait at a channel (``step_hw.hbm.channel``)."""
-QUEUE_WORDS = 1 + 2 * QUEUE_DEPTH
-"""Of a port at a channel: how many wait, and of each its completion and its first line."""
+QUEUE_WORDS = 1 + 3 * QUEUE_DEPTH
+"""Of a port at a channel: how many wait, and of each its completion, its first line, and how many elements of its tile
+come behind it."""
 
 (PORT_UNIT, PORT_WRITES, DEPTH, WAIT_HEAD, WAITING, LEFT, NEXT, DONE_HEAD, COMPLETED, BURSTS, SPAN, GROUPS, PER_BURST,
- INNER, INNER_STRIDE, OUTER_STRIDE, QUEUES, ASKS_AT, PACE, TAKEN, BASE_LINE, PORT_WORDS) = range(22)
+ INNER, INNER_STRIDE, OUTER_STRIDE, QUEUES, ASKS_AT, TAKEN, BASE_LINE, PORT_WORDS) = range(21)
 """A port: its unit, whether it writes, requests it may have; those not yet asked for whole; of the first of them the
 bursts or elements left and the next one's number; where completions begin, and how many there are. ``BURSTS`` is 0
 where bursts are asked for; else an element's bursts on each of its ``SPAN`` channels, ``GROUPS`` of these, elements to
 a burst; elements of a tile: ``INNER`` with a stride in the tensor's elements, these with another; where the queues of
-its channels lie; when the port asks again, and how long after that; which of an
-element's channels have taken it; the tensor's first line. Behind it ``DEPTH`` requests of (count, first,
-bytes, time, pace) and as many completions."""
-REQUEST_WORDS, COMPLETION_WORDS = 5, 3
-PARTS, LAST_BURST, FIRST_BURST = MISSING, ARRIVES, 2
-"""A completion: parts to come, and when the last and the first burst are there. The first two are what `sim.banked`
-counts in a slot."""
+its channels lie; when the port asks again; which of an element's channels
+have taken it; the tensor's first line. Behind it ``DEPTH`` requests of (count, first, bytes, time, span: cycles from
+the first element to the last) and as many completions."""
+REQUEST_WORDS, COMPLETION_WORDS = 5, 4
+PARTS, LAST_BURST, FIRST_BURST, MORE = MISSING, ARRIVES, 2, 3
+"""A completion: parts to come, when the last and the first burst are there, and elements behind the first one. The
+first two are what `sim.banked` counts in a slot."""
 
 (UNIT, PORTS, PORTS_AT, TURN, CHANNELS, GRAIN, LATENCY, TICKS, TICKS_A_BURST, READ_BYTES, WRITE_BYTES, FIRST_READ,
  LAST_WRITE, BANKED, BANKS_AT, BANK_WORDS, ROOM, MEMORY_WORDS) = range(18)
@@ -94,7 +95,8 @@ def make_memory(memory: MemoryConfig, unit: int, ports: int, grain: int, element
     """Reserve the memory's words; ``grain`` in bursts; ``elements``: it is asked for elements."""
     interval, latency = memory_timing(memory)
     table = build.reserve(ports)
-    # Behind it, of each channel: the ticks at which it is free, the port served last, elements
+    # Behind it, of each channel: the ticks at which it is free (elements: below 0 before the first, -1 - start-up),
+    # the port served last, elements
     # that wait, the port whose element leaves, bursts begun of an element.
     at = build.reserve(MEMORY_WORDS + 5 * memory.channels)
     words = np.zeros(MEMORY_WORDS + memory.channels, dtype=np.int64)
@@ -105,7 +107,7 @@ def make_memory(memory: MemoryConfig, unit: int, ports: int, grain: int, element
         values, each = banked_parameters(memory), banked_words(memory)
         words[BANKED] = build.reserve(len(values), values)
         words[[BANKS_AT, BANK_WORDS, ROOM]] = build.reserve(memory.channels * each), each, memory.queue
-    words[MEMORY_WORDS:] = memory.startup * _TICKS
+    words[MEMORY_WORDS:] = -1 - memory.startup if elements else memory.startup * _TICKS
     build.preset(at, words)
     return SharedMemory(at, memory)
 
@@ -121,11 +123,15 @@ def make_port(shared: SharedMemory, unit: int, writes: bool, depth: int, build: 
         queues = build.reserve(QUEUE_WORDS * shared.config.channels)
         build.preset(at + BASE_LINE, [base // shared.config.alignment])
         build.preset(at + BURSTS, [layout.bursts, layout.span, layout.groups, layout.per_burst, *order, queues])
-    number = build.ports
-    build.ports += 1
-    build.preset(build.word(shared.at + PORTS_AT) + number, [at])
-    build.preset(shared.at + PORTS, [build.ports])
+    build.ports[bool(writes)].append(at)
     return at
+
+
+def list_ports(shared: SharedMemory, build: Any) -> None:
+    """Number the ports, those that read first, as the hardware does."""
+    listed = [*build.ports[False], *build.ports[True]]
+    build.preset(build.word(shared.at + PORTS_AT), listed)
+    build.preset(shared.at + PORTS, [len(listed)])
 
 
 @compiled
@@ -136,9 +142,9 @@ def requests_room(net, port):
 
 
 @compiled
-def request(net, memory, port, count, first, nbytes, time, pace):
+def request(net, memory, port, count, first, nbytes, time, span):
     """Ask for ``count`` bursts from burst number ``first`` of the memory on, or elements from ``first`` of the tensor
-    on, of which ``nbytes`` are useful: from ``time`` on, an element every ``pace`` cycles at most."""
+    on, of which ``nbytes`` are useful: from ``time`` on, elements evenly over ``span`` cycles more at the earliest."""
     heap = net.heap
     place = (heap[port + WAIT_HEAD] + heap[port + WAITING]) % heap[port + DEPTH]
     at = port + PORT_WORDS + place * REQUEST_WORDS
@@ -146,7 +152,7 @@ def request(net, memory, port, count, first, nbytes, time, pace):
     heap[at + 1] = first
     heap[at + 2] = nbytes
     heap[at + 3] = time
-    heap[at + 4] = max(1, pace)
+    heap[at + 4] = span
     if heap[port + WAITING] == 0:
         _begin(heap, port, at)
     heap[port + WAITING] += 1
@@ -167,9 +173,8 @@ def _begin(heap, port, at):
     heap[port + LEFT] = heap[at]
     heap[port + NEXT] = 0 if heap[port + BURSTS] > 0 else heap[at + 1]
     heap[port + ASKS_AT] = max(heap[port + ASKS_AT], heap[at + 3])
-    heap[port + PACE] = heap[at + 4]
     done = completion_of_next(heap, port)
-    heap[done + FIRST_BURST], heap[done + LAST_BURST] = -1, -1
+    heap[done + FIRST_BURST], heap[done + LAST_BURST], heap[done + MORE] = -1, -1, heap[at] - 1
     heap[done + PARTS] = heap[at] * heap[port + SPAN] * heap[port + BURSTS]
 
 
@@ -214,13 +219,15 @@ def _take_channel(heap, channel, earliest, ticks):
 
 
 @compiled
-def next_port(heap, memory, turn, now):
-    """Number of the next port in turn that has something to ask for now; -1 for none."""
+def next_port(heap, memory, turn, c, now):
+    """Number of the next port after ``turn`` that waits at channel ``c``, or, where that is -1, has something to
+    ask for ``now``; -1 for none."""
     ports, table = heap[memory + PORTS], heap[memory + PORTS_AT]
     for _ in range(ports):
         turn = 0 if turn + 1 >= ports else turn + 1
         port = heap[table + turn]
-        if heap[port + WAITING] > 0 and heap[port + ASKS_AT] <= now:
+        if heap[heap[port + QUEUES] + QUEUE_WORDS * c] > 0 if c >= 0 else (
+                heap[port + WAITING] > 0 and heap[port + ASKS_AT] <= now):
             return turn
     return -1
 
@@ -247,24 +254,25 @@ def asked(net, memory, port, now):
 
 
 @compiled
-def served(heap, memory, port, at, first, last):
-    """Bursts of the completion ``at`` are served from ``first`` to ``last``."""
+def served(heap, memory, port, at, first, last, behind):
+    """Bursts of the completion ``at`` are served from ``first`` to ``last``. What is read leaves in order, an element a
+    cycle, so its last is there ``behind`` cycles later at the earliest; below 0 for bursts in bulk."""
     writes = heap[port + PORT_WRITES] != 0
     if writes:
         heap[memory + LAST_WRITE] = max(heap[memory + LAST_WRITE], last)
     elif heap[memory + FIRST_READ] < 0:
         heap[memory + FIRST_READ] = first
     delay = 1 if writes else heap[memory + LATENCY]
-    if heap[at + FIRST_BURST] < 0:
-        heap[at + FIRST_BURST] = first + delay
-    heap[at + LAST_BURST] = max(heap[at + LAST_BURST], last + delay)
+    if heap[at + FIRST_BURST] < 0 if behind < 0 else behind == heap[at + MORE]:
+        heap[at + FIRST_BURST] = max(heap[at + FIRST_BURST], first + delay)
+    heap[at + LAST_BURST] = max(heap[at + LAST_BURST], last + delay + (0 if writes else max(0, behind)))
 
 
 @compiled
 def serve_bursts(net, u, memory, now):
     """Serve the next port in turn, up to the grain; returns whether there was one."""
     heap = net.heap
-    turn = next_port(heap, memory, heap[memory + TURN], now)
+    turn = next_port(heap, memory, heap[memory + TURN], -1, now)
     if turn < 0:
         return False
     heap[memory + TURN] = turn
@@ -283,7 +291,7 @@ def serve_bursts(net, u, memory, now):
     heap[port + LEFT] -= count
     heap[port + NEXT] += count
     at = completion_of_next(heap, port)
-    served(heap, memory, port, at, began // ticks, ended // ticks)
+    served(heap, memory, port, at, began // ticks, ended // ticks, -1)
     if heap[port + LEFT] == 0:
         asked(net, memory, port, now)
     free = heap[busy]

@@ -48,8 +48,9 @@ NODE_WORDS = 5
 NODE_NEXT = 4
 BUFFER_WORDS = 6
 """A buffer: first node, last node, tokens, uses left, bytes, record of its bufferize."""
-RECORD_UNIT, RECORD_LIVE, RECORD_BYTES, RECORD_PEAK, RECORD_WORDS = range(5)
-"""A record of a bufferize, on the heap: its unit, live buffers, their bytes, and the most there were."""
+RECORD_UNIT, RECORD_LIVE, RECORD_BYTES, RECORD_PEAK, RECORD_FREED, RECORD_PAGE, RECORD_WORDS = range(7)
+"""A record of a bufferize, on the heap: its unit, live buffers, their bytes, the most there were; from when on the one
+that was freed last is free; bytes of a page, each of which is given back in a cycle, 0 where that takes no time."""
 
 
 class Tiles(NamedTuple):
@@ -289,7 +290,7 @@ def push(net, channel, token, value, rows, cols, first, last):
     c[channel, COUNT] += 1
     c[channel, PUSHED] += 1
     c[channel, ANNOUNCED] = -1
-    wake(net, c[channel, SINK], first)
+    wake(net, c[channel, SINK], max(first, net.misc[NOW]))
     stream = c[channel, STREAM]
     if stream >= 0:
         n = net.misc[TRACED]
@@ -465,6 +466,9 @@ def change_uses(net, b, more, now):
         return
     record = net.buffers[b, 5]
     net.heap[record + RECORD_LIVE] -= 1
+    net.heap[record + RECORD_FREED] = now
+    if net.heap[record + RECORD_PAGE] > 0:
+        net.heap[record + RECORD_FREED] += -(-net.buffers[b, 4] // net.heap[record + RECORD_PAGE])
     net.heap[record + RECORD_BYTES] -= net.buffers[b, 4]
     record_buffered(net, -net.buffers[b, 4])
     wake(net, net.heap[record + RECORD_UNIT], now)

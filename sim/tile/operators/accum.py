@@ -3,14 +3,13 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import BUFFER_LATENCY, RELAID, TILE, beats, finish, leaves_last, leaves_led, starts
+from ..cost import RELAID, TILE, beats, comes, finish, leaves, leaves_last, starts
 from ..folds import FOLD_END, INIT, RANK, folded, pack_fold
-from ..functions import MORE_COLS, MORE_ROWS, SIZE, arity_of, call_cost, lead, result_cols, tail
+from ..functions import MORE_COLS, MORE_ROWS, SIZE, arity_of, call_cost, result_cols, tail
 from ..joins import all_there, join
 from ..network import (
     COLS,
     EMPTY,
-    LAST,
     ROWS,
     TOKEN,
     VALUE,
@@ -26,8 +25,9 @@ from ..network import (
 )
 
 KIND = "accum"
-HOLLOW, INIT_ROWS, INIT_COLS, KEEPS = range(FOLD_END, FOLD_END + 4)
-COUNT, STATE_ROWS, STATE_COLS, STATE, BLOCK = range(5)   # BLOCK: when the first T packed rows left
+HOLLOW, INIT_ROWS, INIT_COLS, KEEPS, PASSES, PACKS = range(FOLD_END, FOLD_END + 6)
+# PASSES, PACKS: in hardware beats of the elements are those of the state, and pass; rows are packed.
+COUNT, STATE_ROWS, STATE_COLS, STATE, BLOCK = range(5)   # BLOCK: when the first beats of such a state left, -1 before
 MISALIGNED = ErrorCode.MISALIGNED
 
 
@@ -36,6 +36,10 @@ def pack(op, unit, build):
     pack_fold(op, unit, build)
     par, tile = build.par[unit], op.inputs[0].type if op.fn.grows else op.output.type
     par[[HOLLOW, KEEPS]] = op.hollow, op.fn.name == "last"
+    if op.fn.grows:
+        joined = getattr(tile, op.fn.along)
+        par[PASSES] = joined != 1
+        par[PACKS] = joined == 1 and op.fn.along == "rows"
     par[[INIT_ROWS, INIT_COLS]] = [size if isinstance(size, int) else 1 for size in (tile.rows, tile.cols)]
 
 
@@ -55,13 +59,11 @@ def step(u, par, st, ins, outs, net, now):
         if not room(net, u, outs[0], now):
             return False
         start = max(start, starts(net, u, outs[0]))
-    first = start
     if is_done(token):
         end = finish(net, u, start, last, 1)
         push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
     elif is_bare(token):
         end = finish(net, u, start, last, 1)
-        first = end + 1
     else:
         rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
         other = n - 1
@@ -71,9 +73,8 @@ def step(u, par, st, ins, outs, net, now):
         work = call_cost(net, u, par, rows, cols, rows1, cols1, rows, out_cols)
         for k in range(n):
             after = tail(net, u, par, work, k, True, rows, rows, out_cols, cols)
-            last = max(last, field(net, ins[k], LAST) + after - 1)
+            last = max(last, comes(net, u, ins[k], k) + after - 1)
         end = finish(net, u, start, last, work)
-        first = leaves_led(net, u, start, end, lead(net, u, par, work, True, rows, rows, out_cols), work)
         if st[COUNT] == 0:
             st[STATE_ROWS], st[STATE_COLS] = rows, out_cols
             st[BLOCK] = -1
@@ -81,32 +82,35 @@ def step(u, par, st, ins, outs, net, now):
         else:
             if par[SIZE] == MORE_ROWS:
                 st[STATE_ROWS] += rows
-                if net.cost[u, TILE] > 0 and st[STATE_ROWS] - rows < net.cost[u, TILE] <= st[STATE_ROWS]:
-                    st[BLOCK] = first
-                    if not closes and net.cost[u, RELAID] == 0:
-                        announce(net, outs[0], max(first, now))
             elif par[SIZE] == MORE_COLS:
                 st[STATE_COLS] += cols
             elif par[KEEPS] != 0:
                 st[STATE_ROWS], st[STATE_COLS] = rows, cols
         st[STATE] = value if par[KEEPS] != 0 else folded(par, st[STATE], value)
         st[COUNT] += 1
+        if net.cost[u, TILE] > 0 and st[BLOCK] < 0:
+            if par[PASSES] != 0:
+                st[BLOCK] = leaves(net, u, start, end)
+            elif par[PACKS] != 0 and st[STATE_ROWS] >= net.cost[u, TILE]:
+                st[BLOCK] = leaves_last(net, u, end)
+            if st[BLOCK] >= 0 and not closes and net.cost[u, RELAID] == 0:
+                announce(net, outs[0], max(st[BLOCK], now))
     if closes and not is_done(token):
         time = leaves_last(net, u, end)
         if st[COUNT] > 0:
-            drained = time
-            if st[BLOCK] >= 0:
-                first = st[BLOCK]
+            first = drained = time
             if net.cost[u, TILE] > 0:
                 count = beats(net, u, st[STATE_ROWS], st[STATE_COLS])
-                if par[SIZE] == MORE_ROWS:  # the last block leaves when it is whole
-                    time += beats(net, u, 1, st[STATE_COLS])
-                drained = max(time, first + count - 1)
+                if par[PACKS] != 0:     # the last block leaves when it is whole
+                    drained += beats(net, u, 1, st[STATE_COLS]) - 1
+                elif par[PASSES] == 0:  # the state when it is complete
+                    drained += count - 1
+                if st[BLOCK] >= 0:
+                    first = st[BLOCK]
                 if net.cost[u, RELAID] != 0:
-                    first = drained + BUFFER_LATENCY
+                    first = drained + net.cost[u, RELAID]
                     drained = first + count - 1
-            push(net, outs[0], stop - par[RANK], st[STATE], st[STATE_ROWS], st[STATE_COLS], min(first, drained),
-                 drained)
+            push(net, outs[0], stop - par[RANK], st[STATE], st[STATE_ROWS], st[STATE_COLS], first, drained)
         elif par[HOLLOW] != 0:
             push(net, outs[0], EMPTY | (stop - par[RANK]), 0, 0, 0, time, time)
         else:

@@ -7,7 +7,9 @@ from ..network import (
     COLS,
     EMPTY,
     LAST,
+    RECORD_FREED,
     RECORD_LIVE,
+    RECORD_PAGE,
     RECORD_WORDS,
     ROWS,
     TOKEN,
@@ -32,7 +34,8 @@ OPEN, BUFFER = 0, 1
 def pack(op, unit, build):
     """Rank, bytes of an element of a tile, buffers that may be live."""
     par = build.par[unit]
-    record = build.reserve(RECORD_WORDS, [unit, 0, 0, 0])
+    record = build.reserve(RECORD_WORDS, [unit])
+    build.preset(record + RECORD_PAGE, [build.machine.page_bytes(op.inputs[0].type)])
     par[[RANK, BYTES, RECORD, LIVE, HOLLOW]] = (op.rank, element_bytes(op.inputs[0].type), record, build.live_buffers,
                                                op.hollow)
     build.records[unit] = record
@@ -60,8 +63,11 @@ def step(u, par, st, ins, outs, net, now):
         pop(net, ins[0], end + 1)
         return True
     if st[OPEN] == 0:
-        if net.heap[par[RECORD] + RECORD_LIVE] >= par[LIVE]:
+        live = net.heap[par[RECORD] + RECORD_LIVE]
+        if live == par[LIVE]:
             return False
+        if live == par[LIVE] - 1:
+            start = max(start, net.heap[par[RECORD] + RECORD_FREED])
         st[BUFFER] = new_buffer(net, par[RECORD])
         st[OPEN] = 1
     rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)

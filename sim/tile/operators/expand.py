@@ -3,12 +3,10 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, whole, work_of
+from ..cost import TILE, beats, comes, finish, leaves, leaves_last, meets, starts, whole, work_of
 from ..network import (
     COLS,
     EMPTY,
-    FIRST,
-    LAST,
     ROWS,
     TOKEN,
     VALUE,
@@ -40,7 +38,7 @@ def step(u, par, st, ins, outs, net, now):
     token = field(net, ins[1], TOKEN)
     bare = token & EMPTY != 0
     ends = is_done(token) or stop_of(token) >= par[RANK]
-    last = field(net, ins[1], LAST)
+    last = comes(net, u, ins[1], 1)
     if not bare or ends:
         if not available(net, u, ins[0], now) or not whole(net, u, ins[0], 0, now):
             return False
@@ -49,9 +47,9 @@ def step(u, par, st, ins, outs, net, now):
             return fail(net, u, MISALIGNED)
         if not bare and head & EMPTY:
             return fail(net, u, MISALIGNED)
-        last = max(last, field(net, ins[0], LAST))
+        last = max(last, comes(net, u, ins[0], 0))
     rows, cols, value, count = 0, 0, 0, 1
-    start = max(starts(net, u, outs[0]), field(net, ins[1], FIRST))
+    start = meets(net, u, ins[1], 1, starts(net, u, outs[0]))
     if not bare or ends:
         start = meets(net, u, ins[0], 0, start)
     if not bare:

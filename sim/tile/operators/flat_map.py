@@ -5,11 +5,11 @@ import math
 from step_lang.errors import UnknownFunction
 
 from ...compiled import compiled
-from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, whole, work_of
+from ..cost import TILE, beats, ceil_div, comes, finish, leaves, leaves_last, meets, starts, there, whole, work_of
+from ..held import HELD, HELD_END, hold, release
 from ..network import (
     COLS,
     EMPTY,
-    LAST,
     NO_VALUE,
     ROWS,
     TOKEN,
@@ -30,7 +30,7 @@ MODE, RANK, LOOPS, BASE, SCALE, STRIDE, SPLIT, DROP, ROWS_STATIC = range(9)
 LOOP0 = 16          # count and stride of each loop of an affine view, innermost first
 AFFINE, RANGE, COUNTER, SPLIT_ROWS = range(4)
 MODES = {"affine_addresses": AFFINE, "address_range": RANGE, "counter": COUNTER, "split_rows": SPLIT_ROWS}
-PIECE, HELD, HELD_VALUE, HELD_ROWS, HELD_COLS = range(5)
+PIECE = HELD_END
 MOST_LOOPS = 16
 
 
@@ -52,23 +52,26 @@ def pack(op, unit, build):
 
 
 @compiled
-def _release(st, outs, net, stop, now):
-    """The piece that was held leaves with ``stop``."""
-    push(net, outs[0], stop, st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS], now + 1, now + 1)
-    st[HELD] = 0
-    return True
-
-
-@compiled
-def _nothing(net, u, par, st, ins, outs, stop, now, start, last):
+def _nothing(net, u, par, st, ins, outs, stop, start, last):
     """A bare stop, or an element without a piece: if it closes anything, the stop is that of the piece before it."""
     end = finish(net, u, start, last, 1)
     if st[HELD] != 0 and stop > 0:
-        _release(st, outs, net, stop + par[RANK], now)
+        release(net, st, outs[0], stop + par[RANK], start)
     elif stop > 0:
         push(net, outs[0], EMPTY | (stop + par[RANK]), 0, 0, 0, end + 1, end + 1)
     pop(net, ins[0], end + 1)
     return True
+
+
+@compiled
+def _beats_of_piece(i, rows, cols, t):
+    """First and last beat of those that piece ``i`` of ``rows`` rows is made of: rows of a physical tile leave when all
+    tiles beside it are there."""
+    across = ceil_div(cols, t)
+    if rows >= t:
+        return i * rows // t * across, (i + 1) * rows // t * across - 1
+    last = (i * rows // t + 1) * across - 1
+    return last, last
 
 
 @compiled
@@ -78,11 +81,12 @@ def step(u, par, st, ins, outs, net, now):
     if not available(net, u, ins[0], now) or not whole(net, u, ins[0], 0, now) or not room(net, u, outs[0], now):
         return False
     token = field(net, ins[0], TOKEN)
-    last = field(net, ins[0], LAST)
+    last = comes(net, u, ins[0], 0)
     start = meets(net, u, ins[0], 0, starts(net, u, outs[0]))
     if is_done(token):
         if st[HELD] != 0:
-            return _release(st, outs, net, 0, now)
+            release(net, st, outs[0], 0, start)
+            return True
         end = finish(net, u, start, last, 1)
         push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
         pop(net, ins[0], end + 1)
@@ -90,7 +94,7 @@ def step(u, par, st, ins, outs, net, now):
     stop = stop_of(token)
     mode, rank = par[MODE], par[RANK]
     if token & EMPTY:
-        return _nothing(net, u, par, st, ins, outs, stop, now, start, last)
+        return _nothing(net, u, par, st, ins, outs, stop, start, last)
     value, rows, cols = field(net, ins[0], VALUE), field(net, ins[0], ROWS), field(net, ins[0], COLS)
     if mode != SPLIT_ROWS and value == NO_VALUE:
         return fail(net, u, UNKNOWN)
@@ -103,9 +107,10 @@ def step(u, par, st, ins, outs, net, now):
     else:
         pieces = -(-rows // par[SPLIT])
     if pieces == 0:
-        return _nothing(net, u, par, st, ins, outs, stop, now, start, last)
+        return _nothing(net, u, par, st, ins, outs, stop, start, last)
     if st[HELD] != 0:
-        return _release(st, outs, net, 0, now)
+        release(net, st, outs[0], 0, start)
+        return True
     i = st[PIECE]
     out_value, out_rows, out_cols, out_stop = NO_VALUE, 1, 1, 0
     if mode == AFFINE:
@@ -136,9 +141,12 @@ def step(u, par, st, ins, outs, net, now):
         out_stop = rank + stop
         st[PIECE] = 0
     count = beats(net, u, out_rows, out_cols) if net.cost[u, TILE] > 0 else 0
+    if mode == SPLIT_ROWS and net.cost[u, TILE] > 0:
+        first_beat, last_beat = _beats_of_piece(i, par[SPLIT], cols, net.cost[u, TILE])
+        start, last = max(start, there(net, u, ins[0], 0, first_beat)), there(net, u, ins[0], 0, last_beat)
     end = finish(net, u, start, last, work_of(net, u, 0, 0, count))
     if over and mode != AFFINE and out_stop == 0:
-        st[HELD], st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS] = 1, out_value, out_rows, out_cols
+        hold(net, u, st, out_stop, out_value, out_rows, out_cols, start, end)
     else:
         push(net, outs[0], out_stop, out_value, out_rows, out_cols, leaves(net, u, start, end),
              leaves_last(net, u, end))

@@ -2,6 +2,8 @@
 
 from ...compiled import compiled
 from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, work_of
+from ..held import HELD, hold, release
+from ..lowered import is_tiled
 from ..network import (
     COLS,
     EMPTY,
@@ -20,13 +22,15 @@ from ..network import (
 )
 
 KIND = "flatten"
-LO, HI, HOLDS = 0, 1, 2
-HELD, HELD_TOKEN, HELD_VALUE, HELD_ROWS, HELD_COLS = range(5)
+LO, HI, HOLDS, TILED = range(4)
 
 
 def pack(op, unit, build):
-    """Dimensions. An element whose stop vanished is held where a stop behind it may close its vector."""
-    build.par[unit, [LO, HI, HOLDS]] = op.lo, op.hi, op.lo == 0 < op.hi < op.inputs[0].rank
+    """Dimensions. An element whose stop vanished is held where a stop behind it may close its vector; in hardware those
+    are dimensions of physical tiles where there are such, and these do not vanish."""
+    par = build.par[unit]
+    par[[LO, HI, HOLDS]] = op.lo, op.hi, op.lo == 0 < op.hi < op.inputs[0].rank
+    par[TILED] = build.machine.has_elements and is_tiled(op.output.type)
 
 
 @compiled
@@ -50,8 +54,7 @@ def step(u, par, st, ins, outs, net, now):
             return False
         end = finish(net, u, start, last, 1)
         if st[HELD] != 0:   # it closes the vector of the one that is held
-            push(net, outs[0], after, st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS], end + 1, end + 1)
-            st[HELD] = 0
+            release(net, st, outs[0], after, 0 if par[TILED] != 0 else end)
         else:
             push(net, outs[0], EMPTY | after, 0, 0, 0, end + 1, end + 1)
         pop(net, ins[0], end + 1)
@@ -59,15 +62,14 @@ def step(u, par, st, ins, outs, net, now):
     if not room(net, u, outs[0], now):
         return False
     if st[HELD] != 0:
-        push(net, outs[0], 0, st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS], now + 1, now + 1)
-        st[HELD] = 0
-        return True
-    if not is_done(token) and par[HOLDS] != 0 and stop > 0 and after == 0:
-        end = finish(net, u, start, last, 1)
-        st[HELD], st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS] = 1, value, rows, cols
-        pop(net, ins[0], end + 1)
+        release(net, st, outs[0], 0, 0 if par[TILED] != 0 else start)
         return True
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 else 0
+    if not is_done(token) and par[HOLDS] != 0 and stop > 0 and after == 0:
+        end = finish(net, u, start, last, work_of(net, u, 0, 0, count))
+        hold(net, u, st, token, value, rows, cols, start, end)
+        pop(net, ins[0], end + 1)
+        return True
     end = finish(net, u, start, last, work_of(net, u, 0, 0, count))
     push(net, outs[0], token if is_done(token) else after, value, rows, cols, leaves(net, u, start, end),
          leaves_last(net, u, end))

@@ -1,11 +1,27 @@
 """fork: a stream for each of its consumers. Of references it counts the copies."""
 
 from ...compiled import compiled
-from ..network import COLS, EMPTY, FIRST, LAST, ROWS, TOKEN, VALUE, available, change_uses, field, pop, push, room
+from ..cost import LATENCY, TILE, beats
+from ..network import (
+    COLS,
+    EMPTY,
+    FIRST,
+    LAST,
+    ROWS,
+    TOKEN,
+    VALUE,
+    available,
+    change_uses,
+    field,
+    place_time,
+    pop,
+    push,
+    room,
+)
 
 KIND = "fork"
 N, REFERENCES = 0, 1
-COUNTED, TAKEN = 0, 1   # TAKEN: a word for each 32 outputs
+COUNTED, UNTIL, TAKEN = 0, 1, 2   # TAKEN: a word for each 32 outputs; UNTIL: when the slowest has taken the last beat
 
 
 def pack(op, unit, build):
@@ -15,7 +31,7 @@ def pack(op, unit, build):
 
 @compiled
 def step(u, par, st, ins, outs, net, now):
-    """Give each output the token as soon as it has room; take it when all have it. It costs no time."""
+    """Give each output the token as soon as it has room; take it when all have it."""
     if not available(net, u, ins[0], now):
         return False
     n = par[N]
@@ -23,6 +39,8 @@ def step(u, par, st, ins, outs, net, now):
     if par[REFERENCES] != 0 and st[COUNTED] == 0 and token & EMPTY == 0:
         change_uses(net, value, n - 1, now)
         st[COUNTED] = 1
+    rows, cols, latency = field(net, ins[0], ROWS), field(net, ins[0], COLS), net.cost[u, LATENCY]
+    more = beats(net, u, rows, cols) - 1 if net.cost[u, TILE] > 0 else 0
     all_have = True
     moved = False
     for k in range(n):
@@ -30,8 +48,10 @@ def step(u, par, st, ins, outs, net, now):
         if st[word] & bit:
             continue
         if room(net, u, outs[k], now):
-            push(net, outs[k], token, value, field(net, ins[0], ROWS), field(net, ins[0], COLS),
-                 field(net, ins[0], FIRST), field(net, ins[0], LAST))
+            first = max(field(net, ins[0], FIRST), net.free[u], place_time(net, outs[k]))
+            last = max(field(net, ins[0], LAST), first + more)
+            push(net, outs[k], token, value, rows, cols, first + latency, last + latency)
+            st[UNTIL] = max(st[UNTIL], last)
             st[word] |= bit
             moved = True
         else:
@@ -40,6 +60,8 @@ def step(u, par, st, ins, outs, net, now):
         for word in range(TAKEN, TAKEN + (n + 31) // 32):
             st[word] = 0
         st[COUNTED] = 0
-        pop(net, ins[0], now)
+        net.free[u] = st[UNTIL] + (1 if net.cost[u, TILE] > 0 else 0)
+        pop(net, ins[0], max(now, net.free[u]))
+        st[UNTIL] = 0
         moved = True
     return moved

@@ -4,7 +4,7 @@ from step_lang.errorcodes import ErrorCode
 from step_lang.ops._views import view_indices
 
 from ...compiled import compiled
-from ..cost import LATENCY, TILE, beats, starts, whole
+from ..cost import LATENCY, TILE, beats, comes, meets, starts, whole
 from ..memory import (
     completed,
     completion_first,
@@ -17,7 +17,6 @@ from ..memory import (
 )
 from ..network import (
     EMPTY,
-    LAST,
     NO_VALUE,
     READ,
     TOKEN,
@@ -93,8 +92,8 @@ def _stop_at(net, par, place):
 
 
 @compiled
-def _note(net, u, par, st, token, value, index, now):
-    """Put a token into the ring, and ask for its tile."""
+def _note(net, u, par, st, token, value, index, time):
+    """Put a token into the ring, and ask for its tile at ``time``."""
     asked = token & EMPTY == 0
     at = par[RING] + (st[HEAD] + st[PENDING]) % par[WINDOW] * ENTRY
     net.heap[at] = token
@@ -104,10 +103,10 @@ def _note(net, u, par, st, token, value, index, now):
     if asked:
         if par[ELEMENTS] > 0:
             first = first_element(net, par[GRID], index)
-            request(net, par[MEMORY], par[PORT], par[ELEMENTS], first, par[BYTES], now, 1)
+            request(net, par[MEMORY], par[PORT], par[ELEMENTS], first, par[BYTES], time, par[ELEMENTS] - 1)
         else:
             first = (par[BASE] + index * par[BYTES]) // par[BURST_BYTES]
-            request(net, par[MEMORY], par[PORT], par[BURSTS], first, par[BYTES], now, 1)
+            request(net, par[MEMORY], par[PORT], par[BURSTS], first, par[BYTES], time, 0)
 
 
 @compiled
@@ -136,6 +135,7 @@ def _ask(u, par, st, ins, net, now):
     if not available(net, u, ins[0], now) or not whole(net, u, ins[0], 0, now):
         return False
     token = field(net, ins[0], TOKEN)
+    time = meets(net, u, ins[0], 0, now)
     if is_done(token):
         _note(net, u, par, st, token, 0, 0, now)
         pop(net, ins[0], now + 1)
@@ -147,7 +147,7 @@ def _ask(u, par, st, ins, net, now):
                 return fail(net, u, UNKNOWN)
             if index < 0 or index >= par[LIMIT]:
                 return fail(net, u, ADDRESS_RANGE)
-        _note(net, u, par, st, token, NO_VALUE, index, now)
+        _note(net, u, par, st, token, NO_VALUE, index, time)
         pop(net, ins[0], now + 1)
         return True
     if is_bare(token):
@@ -160,8 +160,8 @@ def _ask(u, par, st, ins, net, now):
     if st[PLACE] == par[POSITIONS]:
         stop = par[DIMS] + stop_of(token)
         st[PLACE] = 0
-        pop(net, ins[0], max(now + 1, field(net, ins[0], LAST)))
-    _note(net, u, par, st, stop, NO_VALUE, index, now)
+        pop(net, ins[0], max(now + 1, comes(net, u, ins[0], 0)))
+    _note(net, u, par, st, stop, NO_VALUE, index, time)
     return True
 
 
@@ -183,8 +183,9 @@ def _give(u, par, st, outs, net, now):
         arrives = first
         if net.cost[u, TILE] == 0:
             first = last
-        if first > now:
-            wake(net, u, first)
+        leaves = first + net.cost[u, LATENCY]   # until then its place is taken
+        if leaves > now:
+            wake(net, u, leaves)
             return False
         take_completion(net, par[PORT])
         record_bytes(net, READ, arrives, last, par[BYTES])

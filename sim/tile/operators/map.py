@@ -3,10 +3,10 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import finish, leaves_last, leaves_led, starts
-from ..functions import arity_of, call_cost, lead, pack_function, result, result_cols, result_rows, tail
+from ..cost import comes, finish, leaves_last, leaves_led, starts
+from ..functions import arity_of, call_cost, led, pack_function, result, result_cols, result_rows, tail
 from ..joins import all_there, join
-from ..network import COLS, LAST, ROWS, TOKEN, VALUE, fail, field, is_bare, is_done, pop, push, room
+from ..network import COLS, ROWS, TOKEN, VALUE, fail, field, is_bare, is_done, pop, push, room
 
 KIND = "map"
 MISALIGNED = ErrorCode.MISALIGNED
@@ -42,10 +42,11 @@ def step(u, par, st, ins, outs, net, now):
         work = call_cost(net, u, par, rows, cols, rows1, cols1, out_rows, out_cols)
         for k in range(n):
             after = tail(net, u, par, work, k, False, rows, out_rows, out_cols, cols)
-            last = max(last, field(net, ins[k], LAST) + after - 1)
+            last = max(last, comes(net, u, ins[k], k) + after - 1)
         end = finish(net, u, start, last, work)
-        first = leaves_led(net, u, start, end, lead(net, u, par, work, False, rows, out_rows, out_cols), work)
-        push(net, outs[0], token, value, out_rows, out_cols, first, leaves_last(net, u, end))
+        lead, drained = led(net, u, par, work, out_rows, out_cols)
+        push(net, outs[0], token, value, out_rows, out_cols, leaves_led(net, u, start, end, lead, work),
+             leaves_last(net, u, end) + drained)
     for k in range(n):
         pop(net, ins[k], end + 1)
     return True

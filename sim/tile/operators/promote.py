@@ -1,12 +1,12 @@
 """promote: a new outermost dimension. The last element before done is held until done is seen."""
 
 from ...compiled import compiled
-from ..cost import finish, leaves_last, meets, starts
-from ..network import COLS, EMPTY, LAST, ROWS, TOKEN, VALUE, available, field, is_done, pop, push, room, stop_of
+from ..cost import TILE, beats, comes, finish, leaves, leaves_last, meets, starts, work_of
+from ..held import HELD, HELD_TOKEN, hold, release
+from ..network import COLS, EMPTY, ROWS, TOKEN, VALUE, available, field, is_done, pop, push, room, stop_of
 
 KIND = "promote"
 RANK = 0
-HELD, HELD_TOKEN, HELD_VALUE, HELD_ROWS, HELD_COLS = range(5)
 
 
 def pack(op, unit, build):
@@ -20,27 +20,26 @@ def step(u, par, st, ins, outs, net, now):
     if not available(net, u, ins[0], now):
         return False
     token = field(net, ins[0], TOKEN)
+    start = meets(net, u, ins[0], 0, starts(net, u, outs[0]))
     if st[HELD] != 0:
         if not room(net, u, outs[0], now):
             return False
         held = st[HELD_TOKEN]
         if is_done(token):
             held = (held & EMPTY) | (par[RANK] + 1)
-        push(net, outs[0], held, st[HELD_VALUE], st[HELD_ROWS], st[HELD_COLS], now + 1, now + 1)
-        st[HELD] = 0
+        release(net, st, outs[0], held, start)
         return True
-    last = field(net, ins[0], LAST)
-    start = meets(net, u, ins[0], 0, starts(net, u, outs[0]))
+    rows, cols, value = field(net, ins[0], ROWS), field(net, ins[0], COLS), field(net, ins[0], VALUE)
+    count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 and token & EMPTY == 0 else 1
+    last = comes(net, u, ins[0], 0)
     if not is_done(token) and stop_of(token) == par[RANK]:
-        end = finish(net, u, start, last, 1)
-        st[HELD], st[HELD_TOKEN], st[HELD_VALUE] = 1, token, field(net, ins[0], VALUE)
-        st[HELD_ROWS], st[HELD_COLS] = field(net, ins[0], ROWS), field(net, ins[0], COLS)
+        end = finish(net, u, start, last, work_of(net, u, 0, 0, count))
+        hold(net, u, st, token, value, rows, cols, start, end)
         pop(net, ins[0], end + 1)
         return True
     if not room(net, u, outs[0], now):
         return False
-    end = finish(net, u, start, last, 1)
-    time = leaves_last(net, u, end)
-    push(net, outs[0], token, field(net, ins[0], VALUE), field(net, ins[0], ROWS), field(net, ins[0], COLS), time, time)
+    end = finish(net, u, start, last, work_of(net, u, 0, 0, count))
+    push(net, outs[0], token, value, rows, cols, leaves(net, u, start, end), leaves_last(net, u, end))
     pop(net, ins[0], end + 1)
     return True

@@ -4,7 +4,7 @@ from step_lang.errorcodes import ErrorCode
 from step_lang.ops._views import view_indices
 
 from ...compiled import compiled
-from ..cost import TILE, beats, ceil_div, finish, meets
+from ..cost import TILE, beats, ceil_div, comes, meets
 from ..functions import element_bytes
 from ..memory import (
     completed,
@@ -19,8 +19,6 @@ from ..memory import (
 from ..network import (
     COLS,
     EMPTY,
-    FIRST,
-    LAST,
     NO_VALUE,
     ROWS,
     TOKEN,
@@ -33,6 +31,7 @@ from ..network import (
     pop,
     push,
     record_bytes,
+    record_work,
     room,
     stop_of,
     wake,
@@ -41,7 +40,7 @@ from . import UNKNOWN
 
 KINDS = ("linear_offchip_store", "random_offchip_store")
 (MEMORY, PORT, WINDOW, RING, BYTES, BASE, LIMIT, TABLE, RANDOM, RANK, BURST_BYTES, ELEMENTS, GRID) = range(13)
-DONE_STATE, PLACE, HEAD, PENDING = range(4)
+DONE_STATE, PLACE, HEAD, PENDING, TAKES_AT = range(5)
 ADDRESS_RANGE, OVERFLOW, MISALIGNED = ErrorCode.ADDRESS_RANGE, ErrorCode.OVERFLOW, ErrorCode.MISALIGNED
 
 
@@ -87,6 +86,7 @@ def _retire(u, par, st, outs, net, now):
         take_completion(net, par[PORT])
     if is_done(token):
         st[DONE_STATE] = 1
+        net.free[u] = st[TAKES_AT]
     st[HEAD] = (st[HEAD] + 1) % par[WINDOW]
     st[PENDING] -= 1
     return True
@@ -94,15 +94,18 @@ def _retire(u, par, st, outs, net, now):
 
 @compiled
 def _take(u, par, st, ins, net, now):
-    """Take a tile; whether it could."""
+    """Take a tile; whether it could. What is in memory is acknowledged meanwhile."""
     data = ins[par[RANDOM]]
     ready = available(net, u, data, now)
     if par[RANDOM] != 0:
         ready = available(net, u, ins[0], now) and ready
-    if not ready or net.free[u] > now or st[PENDING] == par[WINDOW] or not requests_room(net, par[PORT]):
+    if not ready or st[PENDING] == par[WINDOW] or not requests_room(net, par[PORT]):
+        return False
+    if st[TAKES_AT] > now:
+        wake(net, u, st[TAKES_AT])
         return False
     token = field(net, data, TOKEN)
-    last = field(net, data, LAST)
+    last = comes(net, u, data, par[RANDOM])
     index = 0
     if par[RANDOM] != 0:
         if field(net, ins[0], TOKEN) != token:
@@ -121,22 +124,24 @@ def _take(u, par, st, ins, net, now):
     rows, cols = field(net, data, ROWS), field(net, data, COLS)
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 and token & EMPTY == 0 else 1
     nbytes = 0 if token & EMPTY else rows * cols * par[BYTES]
-    start = meets(net, u, data, 0, net.free[u])
+    start = meets(net, u, data, par[RANDOM], st[TAKES_AT])
     if par[RANDOM] != 0:
-        start = max(start, field(net, ins[0], FIRST))
-    end = finish(net, u, start, last, count)
+        start = meets(net, u, ins[0], 0, start)
+    end = max(start + count - 1, last)
+    st[TAKES_AT] = end + 1
+    record_work(net, u, start, end, count)
     at = par[RING] + (st[HEAD] + st[PENDING]) % par[WINDOW] * 2
     net.heap[at] = token
     net.heap[at + 1] = nbytes
     st[PENDING] += 1
     if nbytes > 0:
         if par[ELEMENTS] > 0:
-            request(net, par[MEMORY], par[PORT], count, first_element(net, par[GRID], index), nbytes, max(now, start),
-                    (end + 1 - start) // count)
+            time = max(now, start)
+            request(net, par[MEMORY], par[PORT], count, first_element(net, par[GRID], index), nbytes, time, end - time)
         else:
             first = (par[BASE] + index * nbytes) // par[BURST_BYTES]
             request(net, par[MEMORY], par[PORT], ceil_div(nbytes, par[BURST_BYTES]), first, nbytes, max(now, end),
-                    1)
+                    0)
     pop(net, data, end + 1)
     if par[RANDOM] != 0:
         pop(net, ins[0], end + 1)

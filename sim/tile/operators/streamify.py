@@ -3,11 +3,10 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import TILE, beats, finish, leaves, leaves_last, meets, starts, work_of
+from ..cost import TILE, beats, comes, finish, leaves, leaves_last, meets, starts, work_of
 from ..functions import element_bytes
 from ..network import (
     EMPTY,
-    FIRST,
     LAST,
     NODE_NEXT,
     TOKEN,
@@ -64,7 +63,7 @@ def step(u, par, st, ins, outs, net, now):
     last = field(net, ins[0], LAST)
     start = meets(net, u, ins[0], 0, starts(net, u, outs[0]))
     if by_reference:
-        start, last = max(start, field(net, ins[1], FIRST)), max(last, field(net, ins[1], LAST))
+        start, last = meets(net, u, ins[1], 1, start), max(last, comes(net, u, ins[1], 1))
     if is_done(head):
         end = finish(net, u, start, last, 1)
         push(net, outs[0], head, 0, 0, 0, end + 1, end + 1)

@@ -1,8 +1,8 @@
 """How the time of tile fidelity grows with a layer: ``python -m benchmarks.growth``.
 
 A mixture-of-experts layer of Mixtral-8x7B's sizes on the paper's machine, once warm; batch, experts and intermediate
-size each grow alone. Each row has the median CPU seconds of a prediction (lowering to units, the run, the costs) and the
-exponent of its growth from the first row of its group: 1 is linear. The batch grows within the tiles of an expert.
+size each grow alone. Each row has the median CPU seconds of a prediction (lowering to units, the run, the costs) and
+the exponent of its growth from the first row of its group: 1 is linear. The batch grows within the tiles of an expert.
 """
 
 from __future__ import annotations

@@ -7,8 +7,16 @@ import zlib
 import numpy as np
 
 from step_lang import DType, Program, Selector
+from step_lang.errors import BadParameter
 
-__all__ = ["random_tensor", "random_tensors", "selector_bits"]
+__all__ = ["check_sizes", "random_tensor", "random_tensors", "selector_bits"]
+
+
+def check_sizes(**sizes: int) -> None:
+    """Raise `BadParameter` for a size below 1, before anything is divided by it."""
+    for name, size in sizes.items():
+        if size < 1:
+            raise BadParameter(f"{name}: {size} vs an int of at least 1")
 
 
 def random_tensor(name: str, shape: tuple[int, ...], dtype: DType, seed: int = 0, spread: float = 1.0) -> np.ndarray:

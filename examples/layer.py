@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from examples import attention, moe, qkv
-from examples.data import random_tensor
+from examples.data import check_sizes, random_tensor
 from examples.models import model as model_of
 from examples.models import sizes as sizes_of
 from step_lang import Program, Selector, Stream, Tensor, bf16, fn, ops, scalar, u32
@@ -72,6 +72,7 @@ def build(batch: int = 4, hidden: int | None = None, experts: int | None = None,
     sizes = sizes_of(model, given, SMALL)
     heads, kv_heads, dim = (sizes.pop(key) for key in ("heads", "kv_heads", "head_dim"))
     tile_b = tile_b or batch
+    check_sizes(heads=heads, kv_heads=kv_heads)
     if heads % kv_heads:
         raise BadParameter(f"kv_heads: {kv_heads} vs a divisor of the {heads} heads")
     with Program(f"layer_{attention.known_schedule(schedule)}") as p:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from examples.data import random_tensors
+from examples.data import check_sizes, random_tensors
 from step_lang import DTYPES, Program, fn, ops
+from step_lang.errors import BadParameter
 
-__all__ = ["build", "inputs", "reference"]
+__all__ = ["OPERANDS", "build", "inputs", "reference"]
+
+OPERANDS = ("bf16", "int8")
+"""Element types that can be multiplied."""
 
 
 def build(m: int = 64, k: int = 64, n: int = 64, tile_m: int = 16, tile_k: int = 16, tile_n: int = 16,
           dtype: str = "bf16") -> Program:
     """``c[m, n]``, fp32 for bf16 operands and int32 for int8, a tile ``[tile_m, tile_n]`` at a time."""
+    check_sizes(tile_m=tile_m, tile_k=tile_k, tile_n=tile_n)
+    if dtype not in OPERANDS:
+        raise BadParameter(f"dtype: {dtype!r} vs one of {', '.join(OPERANDS)}")
     element = DTYPES[dtype]
     with Program("matmul") as p:
         a = p.tensor("a", (m, k), element)

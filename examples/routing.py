@@ -48,8 +48,9 @@ def load_experts(path: str | Path, batch: int, top_k: int, experts: int) -> np.n
     if found.shape != (batch, top_k) or found.dtype.kind not in "iu":
         raise BadParameter(f"routing trace '{path}': {found.dtype} of shape {list(found.shape)} vs integers of "
                            f"[batch, top_k] = [{batch}, {top_k}]", fix="give the trace's batch and top_k")
-    if found.min() < 0 or found.max() >= experts:
-        raise BadParameter(f"routing trace '{path}': expert {int(found.max())} vs experts 0..{experts - 1}")
+    outside = found[(found < 0) | (found >= experts)]
+    if len(outside):
+        raise BadParameter(f"routing trace '{path}': expert {int(outside[0])} vs experts 0..{experts - 1}")
     if any(len(set(row)) < top_k for row in found.tolist()):
         raise BadParameter(f"routing trace '{path}': a token with one expert twice vs {top_k} different ones")
     return found.astype(np.int64)

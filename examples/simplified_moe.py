@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from examples.data import random_tensors, selector_bits
+from examples.data import check_sizes, random_tensors, selector_bits
 from step_lang import Program, Selector, Stream, bf16, fn, ops, u32
 
 __all__ = ["build", "inputs", "reference", "streams"]
@@ -20,6 +20,7 @@ def build(tokens: int = 10, hidden: int = 64, out: int = 256, experts: int = 2, 
     An expert packs ``tile_rows`` rows to a tile, the last one padded with zeros, and reads its weights as tiles
     ``[hidden, tile_out]`` once for each packed tile. A row with several experts gets the sum of their results.
     """
+    check_sizes(experts=experts, tile_rows=tile_rows, tile_out=tile_out)
     with Program("simplified_moe") as p:
         x = p.tensor("x", (tokens, hidden), bf16)
         weights = [p.tensor(f"w{i}", (hidden, out), bf16) for i in range(experts)]

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from examples.data import random_tensors
+from examples.data import check_sizes, random_tensors
 from examples.models import sizes as sizes_of
 from step_lang import Program, bf16, fn, ops
 
@@ -29,6 +29,7 @@ def build(batch: int = 64, hidden: int | None = None, intermediate: int | None =
     Sizes that are not given are those of an expert of ``model`` (``models.toml``), without one those of `SMALL`;
     ``compute_bw``: FLOPs/cycle of each operator that computes, None: the hardware's default.
     """
+    check_sizes(tile_b=tile_b, tile_f=tile_f)
     sizes = sizes_of(model, {"hidden": hidden, "intermediate": intermediate}, SMALL)
     hidden, intermediate = sizes["hidden"], sizes["intermediate"]
     map_, accum = (partial(op, compute_bw=compute_bw) for op in (ops.map, ops.accum))

@@ -9,6 +9,7 @@ import ast
 import hashlib
 import importlib
 import importlib.util
+import logging
 import os
 import pkgutil
 import sys
@@ -105,6 +106,8 @@ _HASH = _source_hash()
 """It is taken when this module is imported, together with the step functions: a process that lives while somebody
 edits the sources must not file its old engine under the new hash."""
 
+_log = logging.getLogger(__name__)
+
 _ENGINES: dict[str, ModuleType] = {}
 
 
@@ -162,4 +165,6 @@ def _load(name: str, directory: Path, modules: Mapping[str, ModuleType], templat
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
+    if not any((directory / "__pycache__").glob(f"{name}.run-*.nbi")):  # Numba's index of what it has compiled
+        _log.info("compiling the model, once for all programs like this one: up to a minute or two")
     return module

@@ -8,7 +8,7 @@ from .hwconfig import HardwareConfig
 from .metrics import metrics
 from .program import Program
 
-__all__ = ["Roofline", "roofline"]
+__all__ = ["Roofline", "allocated_flops", "peak_flops", "roofline"]
 
 
 @dataclass(frozen=True)
@@ -59,3 +59,9 @@ def peak_flops(function: str, hw: HardwareConfig, compute_bw: int | None) -> int
         return compute_bw
     rows = hw.tile if function in ("row_sum", "row_max") else int(hw.rows_per_cycle or 1)
     return hw.tile * rows
+
+
+def allocated_flops(program: Program, hw: HardwareConfig) -> int:
+    """FLOPs/cycle of all operators that compute, each with a unit of its own."""
+    return sum(peak_flops(getattr(getattr(op, "fn", None), "name", ""), hw, op.compute_bw)
+               for op in program.operators if op.uses_compute)

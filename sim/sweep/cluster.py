@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import time
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from step_lang.errors import SweepError
 if TYPE_CHECKING:
     from distributed import Client
 
-__all__ = ["BATCH_SYSTEMS", "Profile", "connect", "job_script", "watched"]
+__all__ = ["BATCH_SYSTEMS", "Profile", "Watch", "connect", "job_script", "watched"]
 
 BATCH_SYSTEMS = {
     "slurm": ("dask_jobqueue.slurm", "SLURMCluster"),
@@ -132,27 +133,49 @@ def connect(
             yield client
 
 
+class Watch:
+    """What `watched` has seen of the workers."""
+
+    def __init__(self) -> None:
+        self.error: SweepError | None = None
+
+    def check(self) -> None:
+        """Raise the `SweepError` of a sweep whose workers did not come."""
+        if self.error is not None:
+            raise self.error
+
+
 @contextmanager
-def watched(client: Client, tell: Callable[[str], None], seconds: float = 5.0) -> Iterator[None]:
+def watched(client: Client, tell: Callable[[str], None], patience: float | None = None, seconds: float = 5.0
+            ) -> Iterator[Watch]:
     """Looks every few seconds whether there are workers, and tells when there are none, and when there are some again:
-    a sweep waits for them, and whoever waits for it should know."""
-    over = Event()
+    a sweep waits for them, and whoever waits for it should know. After ``patience`` seconds without any (None: never)
+    the watch's `check` raises."""
+    over, watch = Event(), Watch()
 
     def look() -> None:
-        were_some = True
+        were_some, last = True, time.monotonic()
         while not over.wait(seconds):
             try:
                 some = bool(client.scheduler_info()["workers"])
             except Exception:  # the scheduler is lost, which the sweep itself tells
                 return
+            now = time.monotonic()
+            if some:
+                last = now
+            elif patience is not None and now - last >= patience:
+                watch.error = SweepError(f"workers of the sweep: none for {patience:g} s vs at least one",
+                                         fix="start workers, or give them longer with --wait")
+                return
             if some != were_some:
-                tell("there are workers again" if some else "there are no workers: waiting for them")
+                limit = "" if patience is None else f", at most {patience:g} s"
+                tell("there are workers again" if some else f"there are no workers: waiting for them{limit}")
             were_some = some
 
     thread = Thread(target=look, daemon=True)
     thread.start()
     try:
-        yield
+        yield watch
     finally:
         over.set()
         thread.join(2 * seconds)

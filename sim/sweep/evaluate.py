@@ -15,7 +15,7 @@ from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import lower
 from step_lang.mapping import build_unit_graph
 from step_lang.metrics import DEFAULT_COMPUTE_BW, Metrics
-from step_lang.roofline import peak_flops
+from step_lang.roofline import allocated_flops
 from step_lang.unitgraph import UnitGraph
 
 from ..engine import run_graph
@@ -24,7 +24,7 @@ from ..tile.machine import BeatMachine, Machine, RooflineMachine
 from ..units import scratchpad
 from .content import content_hash, model_hash
 
-__all__ = ["FIDELITIES", "NUMBERS", "Case", "Model", "Scalar", "evaluate", "prepare"]
+__all__ = ["FIDELITIES", "NUMBERS", "Case", "Model", "Scalar", "evaluate", "numbers_of", "prepare"]
 
 Scalar: TypeAlias = "int | float | bool | str | None"
 
@@ -38,7 +38,8 @@ NUMBERS: dict[str, type] = {
 cycles, total_cycles, offchip_read_bytes, offchip_write_bytes : as of `sim.prediction.Prediction`
 traffic_exact : whether these bytes are the symbolic expression's at the run's sizes
 onchip_bytes, flops : the symbolic expressions at the run's sizes
-peak_frames, peak_bytes : scratchpads at their fullest, summed over scratchpads; tile fidelity knows no frames
+peak_frames, peak_bytes : scratchpads at their fullest, summed over scratchpads; tile fidelity knows no frames, and the
+    bytes of the program's own bufferizes only
 compute_utilisation : flops over cycles times the FLOPs/cycle of all operators that compute, each on a unit of its own
 wall_seconds : what it took to build, lower and model the point
 """
@@ -87,7 +88,7 @@ class _Beat:
         self.case, self.costs = case, metrics(case.program)
         self.graph = build_unit_graph(lowered, case.hw, streams)
         self.content = content_hash("beat", model_hash(), _structure(self.graph), streams, case.hw, case.constants,
-                                    [vars(row) for row in self.costs.rows], _peak(case.program, case.hw))
+                                    [vars(row) for row in self.costs.rows], allocated_flops(case.program, case.hw))
         self.places = content_hash([unit.origin for unit in self.graph.units])
         self.kinds = frozenset(unit.kind for unit in self.graph.units)
 
@@ -110,7 +111,7 @@ class _Beat:
             "peak_frames": sum(found.peak_frames.values()),
             "peak_bytes": sum(n * frame_bytes[name] for name, n in found.peak_frames.items()),
             "flops": flops,
-            "compute_utilisation": _share(flops, _peak(self.case.program, self.hw) * found.cycles),
+            "compute_utilisation": _share(flops, allocated_flops(self.case.program, self.hw) * found.cycles),
         }
 
 
@@ -141,7 +142,7 @@ class _Tile:
         found = predict_tiles(self.case.program, self.machine, self.case.streams)
         allocated = found.allocated_compute
         if isinstance(self.case.hw, HardwareConfig):  # its machine counts tiles, not FLOPs/cycle
-            allocated = _peak(self.case.program, self.case.hw)
+            allocated = allocated_flops(self.case.program, self.case.hw)
         return {
             "cycles": found.cycles,
             "total_cycles": found.total_cycles,
@@ -149,7 +150,6 @@ class _Tile:
             "offchip_write_bytes": found.offchip_write_bytes,
             "traffic_exact": found.offchip_bytes == int(found.costs.offchip_bytes),
             "onchip_bytes": found.onchip_bytes,
-            "peak_frames": None,
             "peak_bytes": sum(found.peak_buffer_bytes.values()),
             "flops": found.flops,
             "compute_utilisation": _share(found.flops, allocated * found.cycles),
@@ -160,6 +160,11 @@ FIDELITIES: dict[str, Callable[[Case], Model]] = {"beat": _Beat, "tile": _Tile}
 """Fidelities by name, each a function that prepares a case."""
 
 
+def numbers_of(fidelity: str) -> tuple[str, ...]:
+    """The `NUMBERS` that a fidelity has."""
+    return tuple(name for name in NUMBERS if (fidelity, name) != ("tile", "peak_frames"))
+
+
 def prepare(case: Case, fidelity: str = "beat") -> Model:
     """The case, lowered and hashed, ready to be run. Raises `StepError` for a case that cannot be built."""
     if fidelity not in FIDELITIES:
@@ -168,7 +173,7 @@ def prepare(case: Case, fidelity: str = "beat") -> Model:
 
 
 def evaluate(case: Case, fidelity: str = "beat") -> dict[str, Scalar]:
-    """All `NUMBERS` of a case. Raises `StepError` for one that is refused."""
+    """All numbers of a case (`numbers_of`). Raises `StepError` for one that is refused."""
     began = time.perf_counter()
     return {**prepare(case, fidelity).run(), "wall_seconds": time.perf_counter() - began}
 
@@ -182,12 +187,6 @@ def _structure(graph: UnitGraph) -> dict[str, Any]:
 
 def _share(flops: int, most: int) -> float:
     return round(flops / most, 6) if most else 0.0
-
-
-def _peak(program: Program, hw: HardwareConfig) -> int:
-    """FLOPs/cycle of all operators that compute, each with a unit of its own."""
-    return sum(peak_flops(getattr(getattr(op, "fn", None), "name", ""), hw, op.compute_bw)
-               for op in program.operators if op.uses_compute)
 
 
 class _SizesOnly(Numerics):

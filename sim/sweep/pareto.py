@@ -10,7 +10,7 @@ import numpy as np
 
 from step_lang.errors import BadParameter
 
-from .evaluate import NUMBERS
+from .evaluate import NUMBERS, numbers_of
 
 __all__ = ["Objective", "front", "objectives_of"]
 
@@ -29,15 +29,15 @@ class Objective:
         return -row[self.name] if self.maximise else row[self.name]
 
 
-def objectives_of(text: str) -> tuple[Objective, ...]:
+def objectives_of(text: str, fidelity: str = "beat") -> tuple[Objective, ...]:
     """``"cycles,onchip_bytes"`` as objectives; ``max:`` or ``min:`` before a name overrides what is better of it.
 
-    Raises `BadParameter` for a name that is no number of a point, for one given twice, and for none.
+    Raises `BadParameter` for a name that is no number of a point at this fidelity, for one given twice, and for none.
     """
     found: list[Objective] = []
     for part in filter(None, map(str.strip, text.split(","))):
         direction, _, name = part.rpartition(":")
-        allowed = [known for known, kind in NUMBERS.items() if kind is not bool]
+        allowed = [known for known in numbers_of(fidelity) if NUMBERS[known] is not bool]
         if name not in allowed or direction not in ("", "min", "max"):
             raise BadParameter(f"objective: {part!r} vs one of {', '.join(allowed)}",
                                fix="give names separated by commas; max:NAME where more is better")

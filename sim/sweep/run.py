@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,13 +19,17 @@ __all__ = ["run"]
 _KILLED = "its worker died each time vs one that has the memory it takes; fix: give workers more with --memory"
 
 
-def run(client: Client, tasks: Sequence[Task], store: Store, finished: Callable[[Outcome], None]) -> list[Outcome]:
+_POLL_SECONDS = 0.02
+
+
+def run(client: Client, tasks: Sequence[Task], store: Store, finished: Callable[[Outcome], None],
+        check: Callable[[], None] = lambda: None) -> list[Outcome]:
     """Outcomes in the order of ``tasks``; ``finished`` is told each at once, in the order in which they come.
 
     Each is in ``store`` before ``finished`` is told. Points that a worker had when it died are tried again, one by one;
     one whose worker dies then too is refused with that as its error and not kept. Whatever ends the run early, finished
-    points are in the store. Raises `SweepError` when the scheduler is lost or a worker cannot work, `BuildError` when
-    the store has no room.
+    points are in the store. ``check`` is called while nothing comes, and ends the run by what it raises. Raises
+    `SweepError` when the scheduler is lost or a worker cannot work, `BuildError` when the store has no room.
     """
     from distributed import as_completed
     from distributed.scheduler import KilledWorker
@@ -36,8 +41,14 @@ def run(client: Client, tasks: Sequence[Task], store: Store, finished: Callable[
         # Not pure: the same task sent again, after its store was emptied, is not answered from Dask's memory.
         sent = client.map(work, some, pure=False, key="point", batch_size=64)
         futures.update(zip(sent, some, strict=True))
-        for future in as_completed(sent):
-            yield future, futures.pop(future)
+        coming = as_completed(sent)
+        while not coming.is_empty():
+            if coming.has_ready():
+                future = next(coming)
+                yield future, futures.pop(future)
+            else:
+                check()
+                time.sleep(_POLL_SECONDS)
 
     def take(outcome: Outcome) -> None:
         if outcome.key and not outcome.cached and store.get(outcome.key) is None:

@@ -27,16 +27,16 @@ def column_names(point: Point) -> dict[str, str]:
     return {name: f"set.{name}" if name in taken else name for name in point.columns}
 
 
-def rows_of(points: Sequence[Point], outcomes: Sequence[Outcome], objectives: Sequence[Objective]
-            ) -> list[dict[str, Any]]:
-    """A row for each outcome, in order: its point's parameters, `NUMBERS` (None where it is refused), ``pareto``
-    (whether it is on the front) and ``error``. ``points`` are by the outcomes' index."""
+def rows_of(points: Sequence[Point], outcomes: Sequence[Outcome], objectives: Sequence[Objective],
+            numbers: Sequence[str] = tuple(NUMBERS)) -> list[dict[str, Any]]:
+    """A row for each outcome, in order: its point's parameters, ``numbers`` of `NUMBERS` (None where it is refused),
+    ``pareto`` (whether it is on the front) and ``error``. ``points`` are by the outcomes' index."""
     rows: list[dict[str, Any]] = []
     for outcome in sorted(outcomes, key=lambda outcome: outcome.index):
         point = points[outcome.index]
         names = column_names(point)
         rows.append({**{names[name]: value for name, value in point.columns.items()},
-                     **{name: outcome.numbers.get(name) for name in NUMBERS},
+                     **{name: outcome.numbers.get(name) for name in numbers},
                      "pareto": False, "error": outcome.error})
     for i in front(rows, objectives):
         rows[i]["pareto"] = True
@@ -50,7 +50,7 @@ def table_of_rows(rows: Sequence[Mapping[str, Any]]) -> pyarrow.Table:
 
     names = list(dict.fromkeys(name for row in rows for name in row))
     tail = [*NUMBERS, "pareto", "error"]
-    names = [name for name in names if name not in tail] + tail
+    names = [name for name in names if name not in tail] + [name for name in tail if name in names]
     kinds = {int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_(), str: pyarrow.string()}
     columns = {}
     for name in names:

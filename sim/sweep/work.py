@@ -6,8 +6,10 @@ import contextlib
 import resource
 import sys
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from filelock import FileLock
@@ -58,6 +60,7 @@ class Outcome:
     key, entry : under which key the store keeps it, and what; empty for what is refused before it has a content
     cached : whether it came from there
     worker_bytes : the most memory that its worker has taken so far
+    failed : whether ``error`` is no refusal but a fault, of step-hw or of what the program file makes; it is not kept
     """
 
     index: int
@@ -67,10 +70,21 @@ class Outcome:
     entry: dict[str, Any] = field(default_factory=dict)
     cached: bool = False
     worker_bytes: int = 0
+    failed: bool = False
 
 
 def work(task: Task) -> Outcome:
-    """Evaluate a point, or take it from the store. A `StepError` is the point's outcome; `SweepError` is raised."""
+    """Evaluate a point, or take it from the store. What it raises is the point's outcome, so that one point cannot end
+    a sweep; a `SweepError`, which is no single point's, is raised, and so is an `ImportError`."""
+    try:
+        return _work(task)
+    except (SweepError, ImportError):
+        raise
+    except Exception as error:
+        return Outcome(task.index, {}, _fault(error), worker_bytes=_peak_memory(), failed=True)
+
+
+def _work(task: Task) -> Outcome:
     if task.model != model_hash():
         raise SweepError("model of a worker: another version of step-hw vs the one that asks",
                          fix="restart the workers with this one's sources")
@@ -99,6 +113,13 @@ def work(task: Task) -> Outcome:
     with contextlib.suppress(BuildError):  # the process that asks keeps it too, and says what is wrong
         store.put(model.content, entry)
     return Outcome(task.index, entry["numbers"], entry["error"], model.content, entry, False, _peak_memory())
+
+
+def _fault(error: Exception) -> str:
+    """What an exception that is no `StepError` says, and where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {' '.join(str(error).split()) or 'without a message'}{place}"
 
 
 def _peak_memory() -> int:

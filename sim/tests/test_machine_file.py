@@ -1,11 +1,15 @@
 """Machines of tile fidelity by name and from files."""
 
+import re
+
 import pytest
 
-from sim.tile import BeatMachine, RooflineMachine
+from sim.tests.sweep_cases import copy_program
+from sim.tile import BeatMachine, RooflineMachine, predict
 from sim.tile.machine_file import machine_of
-from step_lang.errors import ConfigError
+from step_lang.errors import ConfigError, HardwareTooSmall
 from step_lang.hwconfig import HardwareConfig
+from step_lang.memory_config import MemoryConfig
 
 
 def test_names():
@@ -27,6 +31,8 @@ def test_a_file_changes_what_it_names(tmp_path):
     ("[roofline]\ncompute = 1\n", "unknown key 'roofline.compute' vs compute_bw"),
     ("[roofline]\ncompute_bw = 0\n", "key 'roofline.compute_bw': 0 vs an int of at least 1"),
     ("[roofline]\ndepth = true\n", "key 'roofline.depth': True vs an int"),
+    ("roofline = 5\n", "roofline = 5 vs a section [roofline]"),
+    ("memory = 5\n", "memory = 5 vs a section [memory]"),
     ("[tile]\nsize = 4\n", "unknown section 'tile' vs memory, roofline"),
     ("[memory]\nchannels = 3\n", "memory.channels: 3 vs a power of two"),
     ("roofline", "not TOML"),
@@ -34,10 +40,23 @@ def test_a_file_changes_what_it_names(tmp_path):
 def test_mistakes(tmp_path, text, told):
     path = tmp_path / "machine.toml"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=told.replace(".", r"\.")):
+    with pytest.raises(ConfigError, match=re.escape(told)):
         machine_of(str(path), HardwareConfig())
 
 
 def test_no_file():
     with pytest.raises(ConfigError, match="'hardware', 'paper' or a readable TOML file"):
         machine_of("nowhere.toml", HardwareConfig())
+
+
+def test_tensors_that_the_memory_does_not_hold():
+    """At tile fidelity as at beat fidelity, and the fix is enough."""
+    program = copy_program(2, 2)  # two tensors of 128 bytes
+    for memory, fits in ((MemoryConfig(capacity_bytes=128, burst_bytes=16, channels=1), False),
+                         (MemoryConfig(capacity_bytes=256, burst_bytes=16, channels=1), True)):
+        for machine in (BeatMachine(HardwareConfig(tile=4, memory=memory)), RooflineMachine(memory=memory)):
+            if fits:
+                assert predict(program, machine).offchip_read_bytes == 128
+            else:
+                with pytest.raises(HardwareTooSmall, match=r"'y': 256 bytes vs 128; fix: set .* to at least 256"):
+                    predict(program, machine)

@@ -3,13 +3,14 @@
 import dataclasses
 import socket
 import time
+from pathlib import Path
 
 import pytest
 
 from sim.prediction import predict
 from sim.sweep import store as store_module
-from sim.sweep.cluster import connect
-from sim.sweep.evaluate import NUMBERS, Case, evaluate, prepare
+from sim.sweep.cluster import connect, watched
+from sim.sweep.evaluate import NUMBERS, Case, evaluate, numbers_of, prepare
 from sim.sweep.pareto import objectives_of
 from sim.sweep.run import run
 from sim.sweep.store import Store
@@ -60,7 +61,12 @@ def test_tile_fidelity():
 
     program = swiglu.build(batch=16, hidden=16, intermediate=32, tile_b=8, tile_f=16)
     beat, tile = (evaluate(Case(program, HW), fidelity) for fidelity in ("beat", "tile"))
-    assert list(tile) == list(beat) == list(NUMBERS) and tile["peak_frames"] is None
+    assert list(beat) == list(NUMBERS) and tuple(tile) == numbers_of("tile") and "peak_frames" not in tile
+    with pytest.raises(BadParameter, match="objective: 'peak_frames' vs one of cycles"):
+        objectives_of("peak_frames", "tile")
+    [task] = tasks_of(Path("."), (1,))
+    [row] = rows_of([task.point], [Outcome(0, tile, None)], objectives_of("cycles"), numbers_of("tile"))
+    assert "peak_frames" not in row and "peak_frames" not in table_of_rows([row]).column_names
     for name in ("offchip_read_bytes", "offchip_write_bytes", "traffic_exact", "onchip_bytes", "flops"):
         assert tile[name] == beat[name], name
     assert abs(tile["cycles"] - beat["cycles"]) <= 0.2 * beat["cycles"]
@@ -186,3 +192,34 @@ def test_columns_of_mixed_values_and_taken_names():
     table = table_of_rows(rows_of(points, outcomes, objectives_of("cycles")))
     assert table.column("set.cycles").to_pylist() == [1, 2, None] and table.column("a").to_pylist() == [1.0, 2.5, None]
     assert table.column("b").to_pylist() == ["True", None, "7"] and table.column("cycles").null_count == 3
+
+
+class Faulty:
+    """A builder in which one point raises what nobody foresaw."""
+
+    def __call__(self, parameters):
+        if parameters["rows"] == 2:
+            raise ZeroDivisionError("no\nrows")
+        return copy_program(**parameters), {}
+
+
+def test_a_fault_is_its_points_outcome(client, tmp_path):
+    """The others go on; it is not kept, so that it is tried again."""
+    tasks = [dataclasses.replace(task, builder=Faulty()) for task in tasks_of(tmp_path, (1, 2, 3))]
+    outcomes = run(client, tasks, Store(tmp_path), lambda outcome: None)
+    assert [outcome.failed for outcome in outcomes] == [False, True, False]
+    assert outcomes[1].error.startswith("ZeroDivisionError: no rows (test_sweep_run.py:") and not outcomes[1].key
+    assert outcomes[0].error is outcomes[2].error is None
+    with pytest.raises(SweepError, match="another version"):  # is no point's
+        work(dataclasses.replace(tasks[0], model="older"))
+
+
+def test_workers_that_do_not_come(tmp_path):
+    from distributed import Client, LocalCluster
+
+    told: list[str] = []
+    cluster = LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0")
+    with cluster, Client(cluster) as alone, watched(alone, told.append, 0.3, 0.1) as watch:
+        with pytest.raises(SweepError, match=r"none for 0.3 s vs at least one; fix: .*--wait"):
+            run(alone, tasks_of(tmp_path, (1,)), Store(tmp_path), lambda outcome: None, watch.check)
+    assert told == ["there are no workers: waiting for them, at most 0.3 s"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -20,6 +21,7 @@ from .network import (
     GAP,
     GRANTED,
     NODES_LEFT,
+    NOW,
     SLICED,
     TRACED,
     Tiles,
@@ -95,9 +97,10 @@ class TileRun:
         self.graph, self.net, self.st, self.code = graph, net, st, code
 
 
-def run_tiles(graph: TileGraph, *, most_events: int = 2_000_000_000, record: bool = False) -> TileRun:
+def run_tiles(graph: TileGraph, *, most_events: int = 2_000_000_000, record: bool = False,
+              progress: Callable[[int, int], None] | None = None) -> TileRun:
     """Run ``graph``; ``record``: what happens when (`Tiles.slices`, `Tiles.curves`). Raises `DeadlockError` after
-    ``most_events``."""
+    ``most_events``. ``progress`` is told the events and cycles so far after each slice."""
     modules = operator_modules()
     of_kind = {kind: _case(module) for kind, module in modules.items()}
     cases = _cases()
@@ -115,6 +118,8 @@ def run_tiles(graph: TileGraph, *, most_events: int = 2_000_000_000, record: boo
         code = compiled.run(kind, graph.par, st, graph.ins, graph.outs, net, until)
         if code == 3:
             net = _larger(net)
+        elif progress is not None:
+            progress(int(net.misc[EVENTS]), int(net.misc[NOW]))
     if code == 2:
         raise DeadlockError(f"the model stopped after {most_events} events, before the program ended")
     return TileRun(graph, net, st, int(code))

@@ -47,6 +47,9 @@ def roofline_machine(document: Mapping[str, Any], origin: str) -> RooflineMachin
     memory = document.pop("memory", None)
     if document:
         raise ConfigError(f"{origin}: unknown section '{next(iter(document))}' vs memory, roofline")
+    for section, table in (("roofline", values), ("memory", memory if memory is not None else {})):
+        if not isinstance(table, Mapping):
+            raise ConfigError(f"{origin}: {section} = {table!r} vs a section [{section}] with keys")
     for key, value in values.items():
         if key not in ROOFLINE_KEYS:
             raise ConfigError(f"{origin}: unknown key 'roofline.{key}' vs {', '.join(ROOFLINE_KEYS)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,7 @@ from step_lang.tokens import Buffer, TokenStream, data_empty
 from step_lang.types import BufferRef, Selector, Tile, Tuple
 
 from . import memory as memory_words
+from .capacity import check_capacity
 from .engine import TileRun, run_tiles
 from .graph import tile_graph
 from .machine import Machine, RooflineMachine
@@ -76,18 +77,22 @@ class TilePrediction:
 
 
 def predict(program: Program, machine: Machine | None = None,
-            streams: Mapping[str, Any] | None = None, *, record: bool = False) -> TilePrediction:
+            streams: Mapping[str, Any] | None = None, *, record: bool = False,
+            progress: Callable[[int, int], None] | None = None) -> TilePrediction:
     """Run ``program`` (before lowering) at tile fidelity on ``machine`` (None: the paper's), with the values of its
     input streams. Tensors have no contents. ``record``: keep what happens when, in ``run.net`` (`sim.report`).
+    ``progress`` is told the events and cycles so far, now and then.
 
-    Raises `DeadlockError` with the operators that wait for one another, `RtlError` where an operator would raise its
-    error code, `UnknownFunction` where one is steered by a value that the model does not compute.
+    Raises `HardwareTooSmall` for tensors that its memory does not hold, `DeadlockError` with the operators that wait
+    for one another, `RtlError` where an operator would raise its error code, `UnknownFunction` where one is steered by
+    a value that the model does not compute.
     """
     program.check()
     machine = machine or RooflineMachine()
+    check_capacity(program, machine.memory)
     began = time.perf_counter()
     graph = tile_graph(program, machine, streams)
-    run = run_tiles(graph, record=record)
+    run = run_tiles(graph, record=record, progress=progress)
     net, heap = run.net, run.net.heap
     if net.misc[ERROR]:
         unit, code = int(net.misc[ERROR_UNIT]), int(net.misc[ERROR])

@@ -7,7 +7,18 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from .options import config_options, configuration, console, json_option, show, step, titled, write_json
+from .options import (
+    check_place,
+    config_options,
+    configuration,
+    console,
+    json_option,
+    make_directory,
+    show,
+    step,
+    titled,
+    write_json,
+)
 
 __all__ = ["calibrate"]
 
@@ -27,6 +38,8 @@ def calibrate(output: Path, config: Path | None, overrides: tuple[str, ...], jso
     from sim.calibration import summary
 
     hw = configuration(config, overrides)
+    make_directory(output.parent)
+    check_place(output, "calibration file")
     with step(f"calibrating T = {hw.tile} on RTL"):
         result = measure(hw, lambda name: console.print(f"  {name}", style="dim"))
     result.save(output)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import logging
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +29,7 @@ from .program_file import ProgramFile, parse_settings, parse_value
 __all__ = [
     "calibration_constants",
     "calibration_option",
+    "check_place",
     "config_options",
     "configuration",
     "console",
@@ -47,6 +52,8 @@ __all__ = [
 
 _UNWRAPPED = 1000
 """Columns of output that does not go to a terminal: no line is broken."""
+
+_TELL_SECONDS = 10.0
 
 _PLAIN: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 """Brackets and colons in texts are what they are: names of files, ``[link.depths]``."""
@@ -109,11 +116,33 @@ def config_options(command: Callable) -> Callable:
     )(command)
 
 
+
+
+def check_place(path: Path, what: str) -> None:
+    """Raise `BuildError` for a file that can certainly not be written, before the run whose numbers it is to have."""
+    reason = os.strerror(errno.EISDIR) if path.is_dir() else None
+    above = next((p for p in path.absolute().parents if p.exists()), None)
+    if reason is None and above is not None:
+        if not above.is_dir():
+            reason = os.strerror(errno.ENOTDIR)
+        elif not os.access(above, os.W_OK):
+            reason = os.strerror(errno.EACCES)
+    if reason is not None:
+        raise BuildError(f"{what} {path}: {reason} vs a writable place", fix="choose another place")
+
+
+def _json_place(_: click.Context, __: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None:
+        check_place(path, "JSON file")
+    return path
+
+
 json_option = click.option(
     "--json",
     "json_path",
     type=click.Path(path_type=Path),
     default=None,
+    callback=_json_place,
     metavar="FILE",
     help="Write every number printed, as JSON.",
 )
@@ -267,14 +296,40 @@ def note_warnings(design: Design) -> None:
 
 
 @contextmanager
-def step(what: str):
-    """A line that says what takes its time, while it does."""
+def step(what: str) -> Iterator[Callable[[str], None]]:
+    """A line that says what takes its time, while it does; what is yielded says how far it is. Where there is no
+    terminal, that is told every `_TELL_SECONDS`."""
     if console.is_terminal:
-        with console.status(what):
-            yield
-    else:
-        console.print(f"{what} ...", style="dim")
+        with console.status(what) as status, _compiling_told(lambda text: status.update(f"{what}: {text}")):
+            yield lambda text: status.update(f"{what}: {text}")
+        return
+    console.print(f"{what} ...", style="dim")
+    last = time.monotonic()
+
+    def tell(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _TELL_SECONDS:
+            last = time.monotonic()
+            console.print(f"{what}: {text}", style="dim")
+
+    with _compiling_told(lambda text: console.print(f"{what}: {text}", style="dim")):
+        yield tell
+
+
+@contextmanager
+def _compiling_told(tell: Callable[[str], None]) -> Iterator[None]:
+    """Has what the model's engine logs told: that it is compiled, which takes far longer than what follows."""
+    handler = logging.Handler()
+    handler.emit = lambda record: tell(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("sim.dispatch")
+    level = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    try:
         yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
 
 
 def table_of(title: str, rows: Sequence[tuple[str, str]]) -> Group:

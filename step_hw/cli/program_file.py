@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+import types
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,6 +21,9 @@ from step_lang import Program, StepError
 from step_lang.errors import BadParameter, ProgramError
 
 __all__ = ["ProgramFile", "parse_settings", "parse_value"]
+
+_TEXTS = {int: "an int", float: "a number", bool: "true or false", str: "a text", type(None): "nothing"}
+"""Types of parameters that a command line can give, as messages name them."""
 
 
 def parse_value(text: str) -> Any:
@@ -119,10 +124,12 @@ class ProgramFile:
                     self.beside[below] = (folder / below).read_text()
 
     def build(self, **override: Any) -> Program:
-        """The program for the given parameters. Raises `BadParameter` for a parameter the builder does not take."""
+        """The program for the given parameters. Raises `BadParameter` for a parameter that the builder does not take,
+        or whose type is not what the builder's annotation says."""
         builder = getattr(self.module, self.function)
         parameters = {**self.parameters, **override}
         self._check(builder, parameters)
+        self._check_types(builder, parameters)
         program = self._call(builder, **parameters)
         if not isinstance(program, Program):
             raise ProgramError(f"{self.function}() of {self.path.name} returns: {type(program).__name__} vs a Program")
@@ -142,12 +149,17 @@ class ProgramFile:
     def sweep(self, name: str) -> list[dict[str, Any]]:
         """The parameter sets that the file lists under ``SWEEPS[name]``."""
         sweeps = getattr(self.module, "SWEEPS", {})
+        if not isinstance(sweeps, Mapping):
+            raise BadParameter(f"SWEEPS of {self.path.name}: {type(sweeps).__name__} vs a dict of lists by name")
         if name not in sweeps:
             raise BadParameter(
-                f"sweep of {self.path.name}: {name!r} vs one of {', '.join(sorted(sweeps)) or 'none'}",
+                f"sweep of {self.path.name}: {name!r} vs one of {', '.join(sorted(map(str, sweeps))) or 'none'}",
                 fix="list parameter sets in SWEEPS = {name: [{...}, ...]} of the program file",
             )
-        points = [dict(point) for point in sweeps[name]]
+        listed = sweeps[name]
+        if not isinstance(listed, Sequence) or not all(isinstance(point, Mapping) for point in listed):
+            raise BadParameter(f"sweep '{name}' of {self.path.name}: {listed!r} vs a list of dicts of parameters")
+        points = [dict(point) for point in listed]
         if not points:
             raise BadParameter(f"sweep '{name}' of {self.path.name}: no parameter sets vs at least one")
         return points
@@ -182,6 +194,18 @@ class ProgramFile:
             )
         return dict(made)
 
+    def _check_types(self, builder: Callable, parameters: Mapping[str, Any]) -> None:
+        try:
+            hints = typing.get_type_hints(builder)
+        except Exception:  # annotations are the user's; one that means nothing says nothing of a parameter
+            return
+        for name, value in parameters.items():
+            wanted = _kinds(hints.get(name))
+            if wanted is None or type(value) in wanted or (float in wanted and type(value) is int):
+                continue
+            told = " or ".join(text for kind, text in _TEXTS.items() if kind in wanted and kind is not type(None))
+            raise BadParameter(f"parameter '{name}' of {self.function}() in {self.path.name}: {value!r} vs {told}")
+
     def _check(self, builder: Callable, parameters: Iterable[str]) -> None:
         accepted = inspect.signature(builder).parameters
         if any(p.kind is p.VAR_KEYWORD for p in accepted.values()):
@@ -193,11 +217,19 @@ class ProgramFile:
                 )
 
 
+def _kinds(hint: Any) -> frozenset[type] | None:
+    """The types of an annotation such as ``int | None`` of `_TEXTS`, None for any other annotation."""
+    union = isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union
+    members = typing.get_args(hint) if union else (hint,)
+    return frozenset(members) if all(isinstance(m, type) and m in _TEXTS for m in members) else None
+
+
 def _line_in(error: BaseException, path: Path) -> str | None:
     """``file.py:12`` of the innermost frame of ``error`` in ``path``."""
     found, trace = None, error.__traceback__
+    whole = path.resolve()  # Python names a module's file by its absolute path, whatever was given
     while trace is not None:
-        if Path(trace.tb_frame.f_code.co_filename) == path:
+        if Path(trace.tb_frame.f_code.co_filename).resolve() == whole:
             found = f"{path}:{trace.tb_lineno}"
         trace = trace.tb_next
     return found

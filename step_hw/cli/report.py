@@ -13,11 +13,11 @@ from step_lang import metrics
 from step_lang.errors import BadParameter, BuildError
 from step_lang.metrics import DEFAULT_COMPUTE_BW
 
+from .machines import MACHINE, check_fidelity, machine_from
 from .options import (
     calibration_constants,
     calibration_option,
     config_options,
-    configuration,
     design_of,
     json_option,
     load_tensors,
@@ -44,8 +44,9 @@ __all__ = ["report"]
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of the program's builder.")
 @click.option("--fidelity", type=click.Choice(["beat", "tile"]), default="beat", show_default=True,
               help="tile: logical tiles, for programs of full size.")
-@click.option("--machine", type=click.Choice(["hardware", "paper"]), default="hardware", show_default=True,
-              help="At tile fidelity: the configured hardware, or the paper's roofline machine.")
+@click.option("--machine", default="hardware", show_default=True, metavar=MACHINE,
+              help="At tile fidelity: the hardware of --config, the paper's roofline machine, or one with other "
+                   "numbers; --hw then takes its keys, such as roofline.compute_bw.")
 @config_options
 @calibration_option
 @seed_option
@@ -82,13 +83,10 @@ def report(
         run, facts = _recorded(directory)
     else:
         assert program is not None
+        check_fidelity(fidelity, machine, config, calibration)
         if fidelity == "tile":
-            if calibration is not None:
-                raise BadParameter("--calibration: constants of beat fidelity vs --fidelity tile", fix="leave it out")
             run, facts = _tile(program, settings, config, overrides, machine, seed)
         else:
-            if machine != "hardware":
-                raise BadParameter("--machine paper: vs --fidelity beat", fix="add --fidelity tile")
             run, facts = _beat(program, settings, config, overrides, calibration, seed)
     output = make_directory(output or Path("build") / run.program.name)
     with step("drawing"):
@@ -126,16 +124,14 @@ def _beat(program: str, settings: tuple[str, ...], config: Path | None, override
 def _tile(program: str, settings: tuple[str, ...], config: Path | None, overrides: tuple[str, ...], machine: str,
           seed: int) -> tuple[Run, dict[str, str]]:
     from sim.report import run_of_tiles
-    from sim.tile import BeatMachine, RooflineMachine, predict
+    from sim.tile import predict
 
     file = ProgramFile.open(program, parse_settings(settings))
-    hw = configuration(config, overrides)
+    made = machine_from(machine, config, overrides)
     built = file.build()
-    if machine == "paper" and (config is not None or overrides):
-        raise BadParameter("--machine paper: vs --config and --hw, which configure the hardware", fix="leave these out")
-    with step("running the model"):
-        prediction = predict(built, RooflineMachine() if machine == "paper" else BeatMachine(hw),
-                             file.stream_inputs(built, seed), record=True)
+    with step("running the model") as tell:
+        prediction = predict(built, made, file.stream_inputs(built, seed), record=True,
+                             progress=lambda events, cycle: tell(f"{events:,} events, cycle {cycle:,}"))
     return run_of_tiles(prediction), _parameters(file)
 
 

@@ -8,14 +8,14 @@ import click
 from rich.console import Group
 from rich.table import Table
 
-from step_lang.errors import ConfigError, RtlError
+from step_lang.errors import RtlError
 from step_lang.metrics import DEFAULT_COMPUTE_BW
-from step_lang.roofline import roofline
+from step_lang.roofline import allocated_flops, roofline
 
+from .machines import MACHINE, check_fidelity, machine_from
 from .options import (
     calibration_constants,
     calibration_option,
-    configuration,
     design_of,
     load_tensors,
     note_warnings,
@@ -34,6 +34,9 @@ __all__ = ["simulate"]
 SHOWN = 12
 """Units that tile fidelity shows."""
 
+_FULLEST = 4
+"""Scratchpads that are named."""
+
 
 @click.command()
 @program_options
@@ -51,8 +54,9 @@ SHOWN = 12
     "--machine",
     default="hardware",
     show_default=True,
-    metavar="hardware|paper|FILE.toml",
-    help="For tile fidelity: the hardware of --config, the paper's roofline machine, or one with other numbers.",
+    metavar=MACHINE,
+    help="For tile fidelity: the hardware of --config, the paper's roofline machine, or one with other numbers; "
+    "--hw then takes its keys, such as roofline.compute_bw.",
 )
 def simulate(
     program: str,
@@ -68,11 +72,10 @@ def simulate(
     machine: str,
 ) -> None:
     """Predict cycles, traffic, peaks and stalls without RTL."""
+    check_fidelity(fidelity, machine, config, calibration)
     if fidelity == "tile":
         simulate_tiles(program, settings, config, overrides, seed, machine, json_path, output, stalls)
         return
-    if machine != "hardware":
-        raise ConfigError(f"--machine {machine} vs --fidelity {fidelity}", fix="add --fidelity tile")
     from sim.prediction import predict
     from step_lang import metrics
 
@@ -119,7 +122,7 @@ def simulate(
                 (
                     "on-chip",
                     f"{int(costs.onchip_bytes):,} B required; scratchpads at their fullest: "
-                    + (", ".join(f"{name} {n} frames" for name, n in result.peak_frames.items()) or "none used"),
+                    + _fullest(result.peak_frames),
                 ),
                 ("model", f"{result.wall_seconds:.3f} s"),
                 *(("warning", text) for text in design.graph.warnings),
@@ -142,15 +145,19 @@ def simulate_tiles(
     busiest: bool,
 ) -> None:
     """Predict at tile fidelity."""
-    from sim.tile import predict
-    from sim.tile.machine_file import machine_of
+    from sim.tile import BeatMachine, predict
 
     file = ProgramFile.open(program, parse_settings(settings))
-    machine = machine_of(machine_name, configuration(config, overrides))
+    machine = machine_from(machine_name, config, overrides)
     built = file.build()
     streams = file.stream_inputs(built, seed)
-    with step("stepping the model"):
-        result = predict(built, machine, streams)
+    with step("stepping the model") as tell:
+        result = predict(built, machine, streams,
+                         progress=lambda events, cycle: tell(f"{events:,} events, cycle {cycle:,}"))
+    allocated = result.allocated_compute
+    if isinstance(machine, BeatMachine):  # its units count tiles, not FLOPs
+        allocated = allocated_flops(built, machine.hw)
+    utilisation = result.flops / (allocated * result.cycles) if allocated else 0.0
     write_json(
         json_path or (output / "prediction.json" if output else None),
         {
@@ -160,6 +167,8 @@ def simulate_tiles(
             "machine": machine_name,
             "symbolic_offchip_bytes": int(result.costs.offchip_bytes),
             **result.as_json(),
+            "allocated_compute": allocated,
+            "compute_utilisation": utilisation,
         },
     )
     rows = [
@@ -170,11 +179,8 @@ def simulate_tiles(
             f"{result.memory_utilisation:.1%} of the bandwidth",
         ),
         ("on-chip", f"{result.onchip_bytes:,} B required"),
-        ("compute", f"{result.flops:,} FLOPs"),
+        ("compute", f"{result.flops:,} FLOPs, {utilisation:.1%} of {allocated:,} a cycle"),
     ]
-    if machine_name != "hardware":  # of the hardware, units do not do FLOPs at a rate of their own
-        share = f"{result.compute_utilisation:.1%} of {result.allocated_compute:,} a cycle"
-        rows[-1] = ("compute", f"{rows[-1][1]}, {share}")
     rows.append(("model", f"{result.events:,} events in {result.wall_seconds:.3f} s"))
     show(table_of(f"{built.name} at tile fidelity, machine: {machine_name}", rows))
     if busiest:
@@ -185,6 +191,13 @@ def simulate_tiles(
         for unit, cycles in most:
             table.add_row(unit, f"{cycles / max(result.total_cycles, 1):.1%}")
         show(titled("the busiest units", table))
+
+
+def _fullest(frames: dict[str, int]) -> str:
+    """The fullest scratchpads; --json has all."""
+    most = sorted(frames.items(), key=lambda item: (-item[1], item[0]))
+    told = ", ".join(f"{name} {n} frames" for name, n in most[:_FULLEST])
+    return (told or "none used") + (f" and {len(most) - _FULLEST} more" if len(most) > _FULLEST else "")
 
 
 def stall_table(stalls: dict[str, dict[str, int]], total: int) -> Group:

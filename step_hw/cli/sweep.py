@@ -15,6 +15,7 @@ from rich.table import Table
 
 from step_lang.errors import BadParameter, BuildError, StepError, SweepError
 
+from .machines import MACHINE, check_fidelity
 from .options import (
     calibration_option,
     console,
@@ -40,6 +41,12 @@ _SHOWN = 40
 
 _LEAST_MEMORY = 512 << 20
 
+_PATIENCE = 120.0
+"""Seconds without any worker after which a sweep ends. Jobs of a batch system may queue for longer."""
+
+_TOLD = 160
+"""Characters of an error in the printed table; the files have it whole."""
+
 
 @click.command()
 @click.argument("program", metavar="PROGRAM.py[:function]")
@@ -54,7 +61,7 @@ _LEAST_MEMORY = 512 << 20
 @calibration_option
 @seed_option
 @click.option("--fidelity", default="beat", show_default=True, metavar="NAME", help="Of the model.")
-@click.option("--machine", default="hardware", show_default=True, metavar="hardware|paper|FILE.toml",
+@click.option("--machine", default="hardware", show_default=True, metavar=MACHINE,
               help="At tile fidelity: the hardware of --config, the paper's roofline machine, or one with other "
                    "numbers; --hw then takes its keys, such as roofline.compute_bw.")
 @click.option("--objectives", default="cycles,onchip_bytes", show_default=True, metavar="NAMES",
@@ -67,6 +74,8 @@ _LEAST_MEMORY = 512 << 20
 @click.option("--scheduler", default=None, metavar="ADDRESS", help="Use a running Dask scheduler, such as tcp://HOST:8786.")
 @click.option("--cluster", type=click.Path(path_type=Path), default=None, metavar="PROFILE.toml",
               help="Start workers as jobs of a batch system (docs/SWEEP.md).")
+@click.option("--wait", "patience", default=None, type=click.FloatRange(1), metavar="SECONDS",
+              help="How long to wait while there are no workers (default: 120; without limit with --cluster).")
 @click.option("-o", "--output", type=click.Path(path_type=Path), default=None, metavar="DIR",
               help="Where to write files (default: build/sweep_<program file>).")
 @json_option
@@ -86,19 +95,20 @@ def sweep(
     memory: str,
     scheduler: str | None,
     cluster: Path | None,
+    patience: float | None,
     output: Path | None,
     json_path: Path | None,
 ) -> None:
     """Model every combination of parameters of PROGRAM and hardware.
 
-    --set and --hw take one value or several, separated by commas. A point that the model refuses is a row with its
-    error. Finished points are kept by content in the cache: the same command again evaluates only the others. Writes
-    rows.jsonl (a line a finished point, at once), and in the order of the points sweep.parquet, sweep.csv, sweep.json
-    and pareto.svg.
+    --set and --hw take one value or several, separated by commas. A point that the model refuses, or that fails, is a
+    row with its error. Finished points are kept by content in the cache: the same command again evaluates only the
+    others. Writes rows.jsonl (a line a finished point, at once), and in the order of the points sweep.parquet,
+    sweep.csv, sweep.json and pareto.svg.
     """
     from sim.sweep.cluster import Profile, connect, watched
     from sim.sweep.content import model_hash
-    from sim.sweep.evaluate import FIDELITIES
+    from sim.sweep.evaluate import FIDELITIES, numbers_of
     from sim.sweep.pareto import objectives_of
     from sim.sweep.run import run
     from sim.sweep.search import search
@@ -112,16 +122,13 @@ def sweep(
     began = time.perf_counter()
     if fidelity not in FIDELITIES:
         raise BadParameter(f"--fidelity: {fidelity!r} vs one of {', '.join(FIDELITIES)}")
-    if machine != "hardware" and fidelity != "tile":
-        raise BadParameter(f"--machine {machine} vs --fidelity {fidelity}", fix="add --fidelity tile")
-    if machine != "hardware" and (config or calibration):
-        given = "--config" if config else "--calibration"
-        raise BadParameter(f"--machine {machine} vs {given}, which is of the hardware",
-                           fix="leave it out; --hw takes keys of the machine")
+    check_fidelity(fidelity, machine, config, calibration)
+    if patience is None and not cluster:
+        patience = _PATIENCE
     if scheduler and cluster:
         raise BadParameter("--scheduler and --cluster: both vs one of them")
     _check_memory(memory)
-    wanted = objectives_of(objectives)
+    wanted = objectives_of(objectives, fidelity)
     profile = Profile.load(cluster) if cluster else None
     file = ProgramFile.open(program)
     grid = grid_of(file, axes_of(settings, overrides, machine), sweep_name)
@@ -139,10 +146,11 @@ def sweep(
               "machine": machine, "program": file.path.stem, "seed": seed}
 
     def result(complete: bool) -> dict[str, Any]:
-        rows = rows_of(points, outcomes, wanted)
+        rows = rows_of(points, outcomes, wanted, numbers_of(fidelity))
         kept = sum(outcome.cached for outcome in outcomes)
         return {**finish, "points": len(rows), "evaluated": len(rows) - kept, "from_cache": kept,
                 "refused": sum(row["error"] is not None for row in rows),
+                "failed": sum(outcome.failed for outcome in outcomes),
                 "searched": budget is not None, "saved": len(grid) - len(rows) if complete else 0, "complete": complete,
                 "worker_peak_bytes": max((outcome.worker_bytes for outcome in outcomes), default=0),
                 "wall_seconds": time.perf_counter() - began, "rows": rows}
@@ -153,7 +161,7 @@ def sweep(
             connect(min(workers, total), memory, scheduler, profile) as client,
             Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                      TextColumn("left"), TimeRemainingColumn(), console=console) as progress,
-            watched(client, progress.console.print),
+            watched(client, progress.console.print, patience) as watch,
             files.jsonl.open("wb", buffering=0) as lines,  # nothing that could fail is left for closing it
         ):
             bar = progress.add_task("points", total=total)
@@ -171,11 +179,12 @@ def sweep(
                 progress.advance(bar)
 
             if budget is None:
-                run(client, tasks, store, finished)
+                run(client, tasks, store, finished, watch.check)
             else:
                 search(grid, wanted, budget, seed, lambda positions: [
                     {**outcome.numbers, "error": outcome.error}
-                    for outcome in run(client, [tasks[position] for position in positions], store, finished)])
+                    for outcome in run(client, [tasks[position] for position in positions], store, finished,
+                                       watch.check)])
     except BaseException as error:
         if outcomes:
             with suppress(StepError):  # the first error is the one to tell
@@ -248,18 +257,25 @@ def _print(document: dict[str, Any], objectives: Sequence[Objective], points: Se
     for name in (*parameters, *numbers, ""):
         table.add_column(name, justify="right")
     for row in shown:
-        told = "front" if row["pareto"] else "" if row["error"] is None else f"refused: {row['error'].splitlines()[0]}"
+        told = "front" if row["pareto"] else "" if row["error"] is None else _told(row["error"])
         table.add_row(*(str(row[name]) for name in parameters), *(_number(row[name]) for name in numbers), told)
     front = sum(row["pareto"] for row in rows)
     searched = (f"searched: {document['points']} of the grid's {document['grid']} points, {document['saved']} saved "
                 f"({document['saved'] / document['grid']:.0%})")
     show(
         titled(f"{document['program']}: {'all points' if all_shown else 'the Pareto front'}", table),
-        f"points: {len(rows)}, of which {document['from_cache']} from the cache, {document['refused']} refused",
+        f"points: {len(rows)}, of which {document['from_cache']} from the cache, {document['refused']} refused"
+        + (f", {document['failed']} of them by a fault, to be evaluated again by the same command"
+           if document["failed"] else ""),
         *([searched] if document["searched"] else []),
         f"Pareto front of {', '.join(document['objectives'])}: {front} points",
         f"time: {document['wall_seconds']:.1f} s; a worker took {document['worker_peak_bytes'] / 1e6:,.0f} MB at most",
     )
+
+
+def _told(error: str) -> str:
+    line = (error.splitlines() or [""])[0]
+    return "refused: " + (line if len(line) <= _TOLD else f"{line[:_TOLD]} ...")
 
 
 def _number(value: Any) -> str:

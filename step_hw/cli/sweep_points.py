@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from sim.sweep.points import Axis, Grid, Point
 from sim.tile.machine import RooflineMachine
 from step_lang.errors import BadParameter, ConfigError
-from step_lang.hwconfig import KEYS, HardwareConfig
-from step_lang.memory_config import MemoryConfig
+from step_lang.hwconfig import HardwareConfig
 
+from .machines import check_key, roofline_from
 from .options import calibration_constants, configuration
 from .program_file import ProgramFile, parse_value
 
@@ -26,30 +26,11 @@ def axes_of(settings: Sequence[str], overrides: Sequence[str], machine: str = "h
         for pair in pairs:
             name, equals, text = pair.partition("=")
             if hardware:
-                _check_key(name if equals else "", pair, machine)
+                check_key(name if equals else "", pair, machine)
             elif not equals or not name.isidentifier():
                 raise BadParameter(f"--set {pair}: {pair!r} vs name=value or name=value,value")
             axes.append(Axis(name, tuple(map(parse_value, text.split(","))), hardware))
     return tuple(axes)
-
-
-def _check_key(name: str, pair: str, machine: str) -> None:
-    from sim.tile.machine_file import ROOFLINE_KEYS
-
-    known = [f"memory.{field}" for field in ("preset", "clock_mhz", *MemoryConfig.__dataclass_fields__)]
-    if machine == "hardware":
-        known = [f"{key.section}.{key.name}" for key in KEYS] + known
-        if name.startswith("link.depths."):
-            return
-    else:
-        known = [f"roofline.{key}" for key in ROOFLINE_KEYS] + known
-    if name in known:
-        return
-    section, dot, _ = name.partition(".")
-    if not dot:
-        raise ConfigError(f"--hw {pair}: {pair!r} vs section.key=value or section.key=value,value")
-    nearest = [key for key in known if key.startswith(f"{section}.")] or sorted({key.split(".")[0] for key in known})
-    raise ConfigError(f"--hw {pair}: unknown key '{name}' vs {', '.join(nearest)}")
 
 
 def grid_of(file: ProgramFile, axes: Sequence[Axis], named: str | None) -> Grid:
@@ -80,7 +61,7 @@ def hardware_of(points: Sequence[Point], machine: str, config: Path | None, cali
                     hw = configuration(config, [f"{name}={value}" for name, value in point.hardware.items()])
                     known[key] = hw, calibration_constants(calibration, hw)[0]
                 else:
-                    known[key] = _roofline(machine, point.hardware), {}
+                    known[key] = roofline_from(machine, point.hardware), {}
             except ConfigError as raised:
                 error = error or raised
                 known[key] = str(raised), {}
@@ -88,19 +69,3 @@ def hardware_of(points: Sequence[Point], machine: str, config: Path | None, cali
     if error is not None and all(isinstance(hw, str) for hw, _ in known.values()):
         raise error
     return found
-
-
-def _roofline(machine: str, overrides: Mapping[str, Any]) -> RooflineMachine:
-    """The roofline machine ``"paper"`` or of a file, with some keys overridden."""
-    import tomllib
-
-    from sim.tile.machine_file import machine_of, roofline_machine
-
-    document: dict[str, Any] = {}
-    if machine != "paper":
-        machine_of(machine, HardwareConfig())  # errors in the file are told as the file's
-        document = tomllib.loads(Path(machine).read_text())
-    for name, value in overrides.items():
-        section, _, key = name.partition(".")
-        document.setdefault(section, {})[key] = value
-    return roofline_machine(document, "--hw")

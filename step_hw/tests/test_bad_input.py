@@ -305,6 +305,56 @@ def test_program_file(text, argument, said, tmp_path):
     refused(step_hw("generate", f"{path}{argument}", *T4, "-o", tmp_path / "out"), *said)
 
 
+@pytest.mark.parametrize(("program", "setting", "said"), [
+    ("swiglu", "tile_b=0", "swiglu.py:.*tile_b: 0 vs an int of at least 1"),
+    ("swiglu", "tile_f=wide", "parameter 'tile_f' of .* in swiglu.py: 'wide' vs an int"),
+    ("swiglu", "hidden=None", "'None' vs an int"),
+    ("matmul", "tile_k=0", "matmul.py:.*tile_k: 0 vs an int of at least 1"),
+    ("matmul", "dtype=fp8", "matmul.py:.*dtype: 'fp8' vs one of bf16, int8"),
+    ("matmul", "dtype=8", "parameter 'dtype' of .*: 8 vs a text"),
+    ("simplified_moe", "tile_out=0", "tile_out: 0 vs an int of at least 1"),
+    ("layer", "kv_heads=0", "kv_heads: 0 vs an int of at least 1"),
+    ("moe", "trace=3", "parameter 'trace' of .*: 3 vs a text"),
+    ("moe", "idle=1.5", "parameter 'idle' of .*: 1.5 vs an int"),
+])
+def test_parameters_of_the_examples(program, setting, said):
+    path = Path(__file__).parents[2] / "examples" / f"{program}.py"
+    message = refused(step_hw("simulate", path, "--set", setting, "--fidelity", "tile"), said)
+    assert "Error: " not in message.removeprefix("error: ")
+
+
+def test_the_line_of_a_file_given_by_a_relative_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text("def build():\n    return 1 // 0\n")
+    refused(step_hw("simulate", "program.py"), "error: program.py:2: .*ZeroDivisionError")
+
+
+@pytest.mark.parametrize(("sweeps", "said"), [
+    ("5", "SWEEPS of program.py: int vs a dict"), ("{'s': 5}", "sweep 's' of program.py: 5 vs a list of dicts"),
+    ("{'s': [3]}", r"sweep 's' of program.py: \[3\] vs a list of dicts")])
+@pytest.mark.parametrize("command", ["validate", "sweep"])
+def test_sweeps_of_a_file_that_are_none(command, sweeps, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(f"{COPY}\nSWEEPS = {sweeps}\n")
+    refused(step_hw(command, "program.py", "--sweep", "s"), said)
+
+
+def test_calibration_file_that_cannot_be_written(tmp_path):
+    """Said before minutes of RTL."""
+    refused(step_hw("calibrate", tmp_path), "calibration file .*: Is a directory vs a writable place")
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    (("--calibration", "c.toml"), "constants of beat fidelity vs --fidelity tile"),
+    (("--machine", "paper", "--config", "hw.toml"), "vs --config, which is of the hardware"),
+    (("--machine", "paper", *T4), "unknown key 'tile.size' vs memory, roofline"),
+    (("--set", "rows=8", "--hw", "memory.capacity_bytes=1024"),
+     "off-chip memory for 'y': 2048 bytes vs 1024; fix: set memory.capacity_bytes to at least 2048"),
+])
+def test_tile_fidelity(options, said, copy):
+    refused(step_hw("simulate", copy, "--fidelity", "tile", *options), said)
+
+
 def test_a_parameter_the_builder_does_not_take(copy):
     refused(step_hw("simulate", copy, "--set", "colour=3"), "'colour' vs one of rows, cols, t")
 

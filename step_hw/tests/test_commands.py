@@ -459,5 +459,6 @@ def test_simulate_at_tile_fidelity(tmp_path):
     numbers = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("tile", "beat")]
     for name in ("offchip_read_bytes", "offchip_write_bytes", "onchip_bytes", "flops", "symbolic_offchip_bytes"):
         assert numbers[0][name] == numbers[1][name], name
+    assert 0 < numbers[0]["compute_utilisation"] <= 1 and f"of {numbers[0]['allocated_compute']:,} a cycle" in done.out
     refused = step_hw("simulate", SOFTMAX, "--machine", "paper")
     assert refused.code == 2 and "fix: add --fidelity tile" in refused.err

@@ -101,8 +101,10 @@ def test_rtl_from_its_record(tmp_path):
     (("PROGRAM", "--run", "DIR"), "PROGRAM.py vs --run DIR"),
     (("--run", "DIR", "--set", "t=4"), "--run: a recorded run vs options that make another run"),
     (("--run", "DIR"), "run record .*DIR"),
-    (("PROGRAM", "--machine", "paper"), "--machine paper: vs --fidelity beat"),
-    (("PROGRAM", "--fidelity", "tile", "--machine", "paper", *T4), "--machine paper: vs --config and --hw"),
+    (("PROGRAM", "--machine", "paper"), "--machine paper vs --fidelity beat"),
+    (("PROGRAM", "--fidelity", "tile", "--machine", "paper", *T4), "unknown key 'tile.size' vs memory, roofline"),
+    (("PROGRAM", "--fidelity", "tile", "--machine", "paper", "--config", "DIR"), "vs --config, which is of the hard"),
+    (("PROGRAM", "--fidelity", "tile", "--machine", "none.toml"), "machine 'none.toml': No such file"),
     (("PROGRAM", "--fidelity", "tile", "--calibration", "DIR"), "--calibration: constants of beat fidelity"),
     (("PROGRAM", "--set", "nothing=1"), "'nothing' vs one of rows"),
 ])

@@ -371,11 +371,13 @@ def test_wrong_routing(tmp_path):
     np.savez(tmp_path / "trace.npz", data=np.array([[0, 1], [2, 2]]))
     np.savez(tmp_path / "other.npz", experts=np.zeros((2, 2), dtype=int))
     (tmp_path / "text.npz").write_text("no archive")
-    trace = str(tmp_path / "trace.npz")
+    np.savez(tmp_path / "below.npz", data=np.array([[0, 1], [-1, 2]]))
+    trace, below = str(tmp_path / "trace.npz"), tmp_path / "below.npz"
     for call, text in (
             (lambda: load_experts(trace, 2, 2, 3), "one expert twice vs 2 different ones"),
             (lambda: load_experts(trace, 4, 2, 3), r"shape \[2, 2\] vs integers of \[batch, top_k\] = \[4, 2\]"),
             (lambda: load_experts(trace, 2, 2, 2), r"expert 2 vs experts 0\.\.1"),
+            (lambda: load_experts(below, 2, 2, 3), r"expert -1 vs experts 0\.\.2"),
             (lambda: load_experts(tmp_path / "other.npz", 2, 2, 3), "vs a .npz file with key 'data'"),
             (lambda: load_experts(tmp_path / "text.npz", 2, 2, 3), "vs a .npz file with key 'data'"),
             (lambda: load_experts(tmp_path / "none.npz", 2, 2, 3), "vs a .npz file with key 'data'"),

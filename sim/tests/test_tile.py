@@ -10,7 +10,7 @@ from sim.tile.engine import run_tiles
 from sim.tile.graph import tile_graph
 from sim.tile.network import BUFFER_BYTES, ERROR, GAP, GRANTED, MOST_BUFFERED, READ, SLICED, WIDTH, WRITTEN
 from sim.tile.prediction import traced_streams
-from step_lang import Program, Selector, bf16, fn, interpret, ops, scalar, u32
+from step_lang import Program, Selector, bf16, dynamic, fn, interpret, ops, scalar, u32
 from step_lang.errors import DeadlockError, RtlError, TensorError, UnknownFunction
 from step_lang.interpreter import Context
 from step_lang.numerics import Numerics
@@ -126,8 +126,14 @@ def test_bad_selector_and_address():
         x, y = p.tensor("x", (8, 8), bf16), p.tensor("y", (8, 8), bf16)
         address = ops.input_stream("places", scalar(u32), (4,))
         ops.linear_offchip_store(ops.random_offchip_load(address, x, (1, 8), name="gather"), y, name="store")
-    with pytest.raises(RtlError, match=r"gather.*ADDRESS_RANGE"):
-        predict(p, None, {"places": [0, 1, 8, 2]})
+    with pytest.raises(RtlError, match=r"gather.*: address 9 vs 0\.\.7, the tiles of tensor 'x'; fix: keep"):
+        predict(p, None, {"places": [0, 1, 9, 2]})
+    with Program("many") as p:
+        x, y = p.tensor("x", (8, 8), bf16), p.tensor("y", (4, 8), bf16)
+        address = ops.input_stream("places", scalar(u32), (dynamic("D"),))
+        ops.linear_offchip_store(ops.random_offchip_load(address, x, (1, 8), name="gather"), y, name="store")
+    with pytest.raises(RtlError, match=r"store.*: tile 4 of tensor 'y' is stored vs its tiles 0\.\.3; fix: store no"):
+        predict(p, None, {"places": [0, 1, 2, 3, 4]})
     with pytest.raises(TensorError, match="places"):
         predict(p)
 

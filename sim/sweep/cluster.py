@@ -146,7 +146,7 @@ class Watch:
 
 
 @contextmanager
-def watched(client: Client, tell: Callable[[str], None], patience: float | None = None, seconds: float = 5.0
+def watched(client: Client, tell: Callable[[str], None], seconds: float = 5.0, patience: float | None = None
             ) -> Iterator[Watch]:
     """Looks every few seconds whether there are workers, and tells when there are none, and when there are some again:
     a sweep waits for them, and whoever waits for it should know. After ``patience`` seconds without any (None: never)

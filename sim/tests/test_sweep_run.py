@@ -219,7 +219,7 @@ def test_workers_that_do_not_come(tmp_path):
 
     told: list[str] = []
     cluster = LocalCluster(n_workers=0, processes=False, dashboard_address="127.0.0.1:0")
-    with cluster, Client(cluster) as alone, watched(alone, told.append, 0.3, 0.1) as watch:
+    with cluster, Client(cluster) as alone, watched(alone, told.append, 0.1, 0.3) as watch:
         with pytest.raises(SweepError, match=r"none for 0.3 s vs at least one; fix: .*--wait"):
             run(alone, tasks_of(tmp_path, (1,)), Store(tmp_path), lambda outcome: None, watch.check)
     assert told == ["there are no workers: waiting for them, at most 0.3 s"]

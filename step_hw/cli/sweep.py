@@ -161,7 +161,7 @@ def sweep(
             connect(min(workers, total), memory, scheduler, profile) as client,
             Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
                      TextColumn("left"), TimeRemainingColumn(), console=console) as progress,
-            watched(client, progress.console.print, patience) as watch,
+            watched(client, progress.console.print, patience=patience) as watch,
             files.jsonl.open("wb", buffering=0) as lines,  # nothing that could fail is left for closing it
         ):
             bar = progress.add_task("points", total=total)

@@ -34,7 +34,7 @@ UNIT = seeded(
             "table_write.addr.eq(Cat(w.number + 1, ",
         ),
         ("off by one: a buffer keeps its last page", ">= length[now])", "> length[now])"),
-        ("an empty buffer gives back a page", "give.eq(dead.any() & has_page)", "give.eq(dead.any())"),
+        ("an empty buffer gives back a page", "give.eq(dead.any() & has_page)", "give.eq(dead.any())", "small_pages"),
         ("pages are never used again", "reuse.eq(level != 0)", "reuse.eq(0)"),
         (
             "missed back-pressure: a page where none is free",
@@ -57,6 +57,7 @@ UNIT = seeded(
             "swapped grant: who was served is first again",
             "k = (last + 1 + distance) % self.readers",
             "k = (last + distance) % self.readers",
+            "several_readers",
         ),
         ("a reader that waits loses its frame", "p.frame.eq(Mux(fresh, read.data, kept))", "p.frame.eq(read.data)"),
         ("grants without turn", "p.grant.eq(p.request)]", "p.grant.eq(1)]"),

@@ -163,10 +163,10 @@ def test_work(case: Case):
 LINE = MemoryConfig(channels=2, burst_bytes=64, interval=3, latency=14, capacity_bytes=1 << 24)
 
 
-def copy(times: int):
+def copy(times: int, cols: int = 16):
     def make(m: Mini) -> None:
         for k in range(times):
-            m.store(m.load(f"x{k}", 16, 16))
+            m.store(m.load(f"x{k}", 16, cols))
     return make
 
 
@@ -182,6 +182,14 @@ def test_memory(times, lines):
     last = {1: {"x0": 9}, 2: {"x0": 21, "x1": {1: 18, 4: 9}[lines]}}[times]
     for name, begins in last.items():
         assert small.streams[name][0] == begins + 14 + 1
+
+
+def test_bursts_that_the_channels_do_not_divide():
+    """A tile of 5 bursts on 2 channels: one has 3 of them, the other 3 of the next tile's, which begins there."""
+    machine = RooflineMachine(memory=LINE, lines=4)
+    small, large = (at_tiles(copy(1, 10), n, machine) for n in (8, 16))
+    assert small.streams["x0"][0] == 2 * 3 + 14 + 1
+    assert large.cycles - small.cycles == 8 * 5 * 3
 
 
 @pytest.mark.parametrize("depth", [2, 4])

@@ -75,6 +75,10 @@ def run(client: Client, tasks: Sequence[Task], store: Store, finished: Callable[
         raise SweepError(f"a worker of the sweep: {error} vs an installed step-hw and what the program imports",
                          fix="start workers where step-hw can be imported") from None
     except BaseException as error:  # Dask's cancellations are no Exception
+        if isinstance(error, RuntimeError) and "deserialization" in str(error):  # by the scheduler
+            cause = f": {error.__cause__}" if error.__cause__ else ""
+            raise SweepError(f"scheduler of the sweep: cannot read the points{cause} vs an installed step-hw",
+                             fix="start the scheduler and its workers where step-hw can be imported") from None
         if _lost(error):
             raise SweepError(f"scheduler of the sweep: lost ({type(error).__name__}) vs one that answers to the end",
                              fix="run the same command again: finished points are kept") from None

@@ -223,3 +223,20 @@ def test_workers_that_do_not_come(tmp_path):
         with pytest.raises(SweepError, match=r"none for 0.3 s vs at least one; fix: .*--wait"):
             run(alone, tasks_of(tmp_path, (1,)), Store(tmp_path), lambda outcome: None, watch.check)
     assert told == ["there are no workers: waiting for them, at most 0.3 s"]
+
+
+def _not_here():
+    raise ModuleNotFoundError("No module named 'step_hw'")
+
+
+class Unreadable:
+    """A builder that nobody but this process can read."""
+
+    def __reduce__(self):
+        return _not_here, ()
+
+
+def test_a_scheduler_without_step_hw(client, tmp_path):
+    tasks = [dataclasses.replace(task, builder=Unreadable()) for task in tasks_of(tmp_path, (1,))]
+    with pytest.raises(SweepError, match=r"cannot read the points.* vs an installed step-hw; fix: start"):
+        run(client, tasks, Store(tmp_path), lambda outcome: None)

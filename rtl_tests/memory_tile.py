@@ -157,9 +157,10 @@ class MemoryTile(Unit):
 
 class RoutedTile(Unit):
     """One bufferize, whose references a partition hands on; at its output k a fork brings them to ``branches[k]``
-    streamifies. Links between any two.
+    streamifies. Links between any two. Where there are none (0) the references leave.
 
-    in0: elements. in1: selectors. out<j>: elements of streamify j, numbered through the branches. Registers: ``rank``,
+    in0: elements. in1: selectors. out<j>: elements of streamify j, numbered through the branches, then the references
+    of the branches without any. Registers: ``rank``,
     ``uses``, ``chunk`` (the partition's rank), and those of streamify j with the prefix ``r<j>_``.
     """
 
@@ -178,7 +179,8 @@ class RoutedTile(Unit):
             cfg |= {f"r{k}_{name}": width for name, width in unit.cfg_widths.items()}
         extra = {name: Out(self.scratchpad.signature.members[name].shape) for name in ("used", "peak")}
         extra |= event_ports(self.scratchpad)
-        super().__init__([shape.layout, BeatLayout(n)], [shape.layout] * self.readers, cfg, shape.references, extra)
+        outputs = [shape.layout] * self.readers + [shape.reference_layout] * self.branches.count(0)
+        super().__init__([shape.layout, BeatLayout(n)], outputs, cfg, shape.references, extra)
 
     @property
     def module_name(self) -> str:
@@ -204,8 +206,11 @@ class RoutedTile(Unit):
                      self.partition.cfg.rank.eq(self.cfg.chunk)]
         errors = [self.bufferize.error, pad.error, self.partition.error]
         j = 0
+        unread = iter(self.outs[self.readers:])
         for k, branches in enumerate(self.branches):
             sources = [self.partition.outs[k]]
+            if not branches:
+                wiring.connect(m, sources.pop(), wiring.flipped(next(unread)))
             if branches > 1:
                 m.submodules[f"copies{k}"] = fork = Fork(references, branches)
                 link(sources[0], fork.in0, f"branch{k}")
@@ -240,11 +245,12 @@ class RoutedTile(Unit):
 
         pad = add("scratchpad", params={"frames": shape.frames, "page_frames": shape.page_frames,
                                         "references": shape.references, "readers": self.readers, "routers": 1})
-        trunk, parts = link(), [link() for _ in self.branches]
+        unread = iter(outputs[self.readers:])
+        trunk, parts = link(), [link() if branches else next(unread) for branches in self.branches]
         add("bufferize", [inputs[0]], [trunk], {"scratchpad": pad}, {"rank": cfg["rank"], "uses": cfg["uses"]})
         j = 0
         for part, branches in zip(parts, self.branches, strict=True):
-            heads = [part] if branches == 1 else [link() for _ in range(branches)]
+            heads = [part] * branches if branches < 2 else [link() for _ in range(branches)]
             if branches > 1:
                 add("fork", [part], heads)
             for head in heads:

@@ -29,12 +29,14 @@ def _is_found(unit, fault):
     assert lines[0].startswith("broken: ") and lines[-1].startswith(f"cycle {verdict.depth}:")
 
 
-@pytest.mark.parametrize("unit", CASES)
+@pytest.mark.parametrize("unit", [unit for unit, case in CASES.items() if case.quick])
 def test_first_cycles(unit):
     _holds(CASES[unit].prove(CASES[unit].quick, SECONDS))
 
 
-@pytest.mark.parametrize("unit", [unit for unit, case in CASES.items() if case.induction is not None])
+@pytest.mark.parametrize("unit", [
+    pytest.param(unit, marks=() if case.quick else pytest.mark.deep) for unit, case in CASES.items()
+    if case.induction is not None])
 def test_induction(unit):
     verdict = CASES[unit].induct(SECONDS)
     _holds(verdict)
@@ -46,7 +48,9 @@ def test_a_fault_is_found(unit, fault):
     _is_found(unit, fault)
 
 
-@pytest.mark.parametrize("unit", [unit for unit in CASES if not unit.startswith("arbiter")])
+@pytest.mark.parametrize("unit", [
+    pytest.param(unit, marks=() if case.quick else pytest.mark.deep) for unit, case in CASES.items()
+    if not unit.startswith("arbiter")])
 def test_valid_never_waits_for_ready(unit):
     system = CASES[unit].system
     outputs = [name for name in system.outputs if name.endswith("__valid") and not name.startswith("show__in")]
@@ -61,7 +65,8 @@ def test_every_unit_has_faults():
 
 def test_every_fault_is_of_todays_source():
     for unit, fault in FAULTS:
-        faulty_module(fault, CASES[unit].module)    # raises where the line is not there
+        with faulty_module(fault, CASES[unit].module):  # raises where the line is not there
+            pass
 
 
 def test_the_page_is_of_these_proofs():

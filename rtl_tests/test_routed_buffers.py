@@ -123,6 +123,22 @@ def test_throughput(simulator):
     assert rate >= 0.95
 
 
+def test_an_output_without_readers(simulator):
+    """References that nobody reads at an output, in some cases at no output, wait there for longer than their buffers
+    live, and go on."""
+    tile = RoutedTile(ScratchpadShape(8, 2, 2, LAYOUT), (1, 0))
+    buffers = ["1 S1", "2 3 S1", "4 S1", "5 S1", "6 7 S1"]
+    cases = []
+    for name, chosen in {"both": [[0, 1]] * 5, "nobody": [[1]] * 5, "in turn": [[1], [0, 1], [0], [1], [0, 1]]}.items():
+        read = [buffer for buffer, bits in zip(buffers, chosen, strict=True) if 0 in bits]
+        inputs = {"in0": beats(" ".join([*buffers, "D"])), "in1": [*map(selector_beat, chosen), DONE]}
+        cases += [ModelCase(f"{name}, ready after {waits}", inputs, registers(tile, 1, [1]) | {"r0_c": 0},
+                            ready={"out0": [1], "out1": [0] * waits + [1]},
+                            expected={"out0": beats(" ".join([*read, "D"]))}) for waits in (0, 9)]
+    for usage in run(simulator, tile, cases):
+        assert usage.unfreed == 0 and usage.buffers == 5
+
+
 def test_use_after_free(simulator):
     """Too few uses counted: a reference that arrives after its buffer was freed, at the partition or at a reader, while
     its number is free, being filled, or another buffer's."""

@@ -25,7 +25,7 @@ class Case:
     build : the harness
     depth : cycles of the bounded proof
     induction : cycles before the step of the proof by induction; None: it does not close
-    quick : cycles of the bounded proof in the default tests
+    quick : cycles of the bounded proof in the default tests; 0: it is left to the deep ones
     faults : at least three; the first is tried by default
     """
 
@@ -39,7 +39,10 @@ class Case:
 
     def harness(self, fault: Fault | None = None) -> Harness:
         """The harness around the unit, or around one with ``fault``."""
-        return self.build(importlib.import_module(self.module) if fault is None else faulty_module(fault, self.module))
+        if fault is None:
+            return self.build(importlib.import_module(self.module))
+        with faulty_module(fault, self.module) as module:
+            return self.build(module)
 
     @cached_property
     def system(self) -> TransitionSystem:

@@ -7,8 +7,8 @@ from .case import Case
 __all__ = ["UNITS", "cases"]
 
 UNITS = ("link", "fork", "zip", "flatten", "repeat", "expand", "promote", "reshape", "arbiter", "partition",
-         "reassemble", "eager_merge", "map", "folds", "flat_map", "pack_rows", "unpack_rows", "trim_rows",
-         "memory", "loads", "stores")
+         "reassemble", "eager_merge", "map", "folds", "fold_shapes", "flat_map", "pack_rows", "unpack_rows",
+         "trim_rows", "memory", "streamify", "loads", "stores")
 """Files of ``units/``."""
 
 

@@ -3,6 +3,8 @@
 import importlib
 import itertools
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -22,20 +24,23 @@ class Fault:
     module: str = ""
 
 
-def faulty_module(fault: Fault, module: str) -> ModuleType:
+@contextmanager
+def faulty_module(fault: Fault, module: str) -> Iterator[ModuleType]:
     """``module`` with the fault in it or in ``fault.module``, which it imports, as a module of its own beside the right
-    one. Raises `ValueError` where the source does not have ``old`` exactly once."""
+    one; within the context ``fault.module`` is the faulty one for all who import it. Raises `ValueError` where the
+    source does not have ``old`` exactly once."""
     place = fault.module or module
     text = _source(place)
     if text.count(fault.old) != 1:
         raise ValueError(f"fault {fault.what!r}: {place} has {fault.old!r} {text.count(fault.old)} times, not once")
     faulty = _load(place, text.replace(fault.old, fault.new))
     if place == module:
-        return faulty
+        yield faulty
+        return
     good = importlib.import_module(place)
     sys.modules[place] = faulty
     try:
-        return _load(module, _source(module))
+        yield _load(module, _source(module))
     finally:
         sys.modules[place] = good
 

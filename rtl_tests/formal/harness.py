@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, UnusedElaboratable, Value
+from amaranth.hdl import Cat, Module, Mux, Shape, Signal, UnusedElaboratable, Value, unsigned
 
 from step_hw.beat import BeatLayout
 from step_hw.unit import Unit
@@ -25,23 +25,24 @@ class Harness:
     """Module ``m`` with ``unit`` in it, every input of which is free.
 
     Inputs keep valid and payload until they are taken, come and stall as they please; outputs are taken as they
-    please; registers are constant, those in ``fixed`` of the value given there. That, and what `assume` adds, is
-    assumed. On every output is to hold: ``valid`` does not drop and the payload does not change before the beat is
-    taken.
+    please; registers are constant, those in ``fixed`` of the value given there or any of the shape given there. That,
+    and what `assume` adds, is assumed. On every output is to hold: ``valid`` does not drop and the payload does not
+    change before the beat is taken.
 
     Names in the transition system: see `solver`.
     """
 
-    def __init__(self, unit: Unit, fixed: Mapping[str, int] | None = None):
+    def __init__(self, unit: Unit, fixed: Mapping[str, int | Shape] | None = None):
         self.unit = unit
         self.m = Module()
         self.m.submodules.unit = unit
         self.ports: list[Value] = []
         self.labels: list[str] = []
         if unit.cfg_widths:
-            given = fixed or {}
-            self.m.d.comb += [getattr(unit.cfg, name).eq(given[name] if name in given else self.constant(name, width))
-                              for name, width in unit.cfg_widths.items()]
+            given = {name: unsigned(width) for name, width in unit.cfg_widths.items()} | dict(fixed or {})
+            for name, value in given.items():
+                self.m.d.comb += getattr(unit.cfg, name).eq(
+                    value if isinstance(value, int) else self.constant(name, value))
         for k, port in enumerate(unit.ins):
             self.drive(f"in{k}", port)
         for k, port in enumerate(unit.outs):

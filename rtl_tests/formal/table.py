@@ -28,10 +28,10 @@ another. The induction rests on invariants that tie the unit's registers to the 
 **faults**: seeded in the unit's source, each of which the bounded proof (without the invariants) finds. **seconds**:
 of both proofs, on one core.
 
-What no row names is left to the benches: datapaths; `selector_index`; `input`; an accum whose state is open or masked;
-a scan or accum of two inner dimensions; a flat_map of other functions than `counter`; a partition of references; a
-streamify of views, or one of several on a scratchpad; views of more than one loop; elements that share a burst, have
-several on a channel, or lie on some of the channels.
+What no row names is left to the benches: datapaths; an accum that is open and masked, or open with two inner
+dimensions; a streamify in order with a reference; a partition and its scratchpad together; views of more than two
+loops; more than two outputs, channels or streamifies where a row says two; a random store of elements with several
+bursts on a channel.
 
 | unit | properties | cycles | induction | faults | seconds |
 |---|---|---|---|---|---|

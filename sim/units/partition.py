@@ -77,7 +77,7 @@ def step(u, par, st, ins, outs, net):
         elif not bare and selects_beyond(net, value, par[WIDTH], par[N]):
             error = SELECTOR
     held = peek_value(net, ins[0])
-    if b >= 0 and error == 0 and not empty and not is_live(net.heap, b, held):
+    if b >= 0 and error == 0 and not empty and st[COUNTED] == 0 and not is_live(net.heap, b, held):
         error = FREED
     if error != 0:
         net.misc[3] = u + 1

@@ -115,10 +115,11 @@ class Partition(Unit):
                 with m.Elif(freed):
                     m.d.sync += self.error.eq(ErrorCode.FREED)
         if self.shape is not None:
-            # Before an output can pass the reference on, all its uses are counted.
+            # Before an output can pass the reference on, all its uses are counted. After that the buffer may be freed
+            # while the reference waits: an output that has still to take it may have no use of it.
             counted = Signal()
             m.d.comb += [
-                self.port.ref.eq(d.data), freed.eq(~d.empty & ~self.port.live),
+                self.port.ref.eq(d.data), freed.eq(~d.empty & ~self.port.live & ~counted),
                 self.port.change.eq(good & ~d.empty & ~counted),
                 self.port.uses.eq(sum(Mux(to[k], uses, 0) for k, uses in enumerate(self.uses))),
             ]

@@ -1,10 +1,13 @@
-"""Partition: a chunk's beats to all outputs that its selector names, once each, and to no other."""
+"""Partition: a chunk's beats to all outputs that its selector names, once each, and to no other; of a reference's uses
+the scratchpad is told once, before an output has it."""
 
 from functools import partial
 
 from amaranth.hdl import Cat, Mux, Signal
 
 from step_hw.beat import BeatLayout
+from step_hw.unit import ErrorCode
+from step_hw.units.scratchpad import ScratchpadShape
 
 from ..case import Case
 from ..faults import Fault
@@ -13,10 +16,14 @@ from ..harness import Harness
 __all__ = ["CASES"]
 
 LAYOUT = BeatLayout(1)
+SHAPE = ScratchpadShape(2, 1, 2, LAYOUT)
+"""Of the references' scratchpad."""
 
 
-def _harness(module, bits: int, n: int) -> Harness:
-    unit = module.Partition(LAYOUT, bits, n)
+def _harness(module, bits: int, n: int, uses: tuple[int, ...] | None = None) -> Harness:
+    """Of references where ``uses`` says how many of them each output makes."""
+    unit = module.Partition(LAYOUT, bits, n) if uses is None else module.Partition(
+        SHAPE.reference_layout, bits, n, SHAPE, uses)
     h = Harness(unit)
     m, data, selector, b = h.m, unit.in0, unit.in1, unit.cfg.rank
     d, s = data.payload, selector.payload
@@ -37,7 +44,11 @@ def _harness(module, bits: int, n: int) -> Harness:
         known.eq(s.empty | (s.data < (1 << n))),
         to.eq(Mux(d.done, (1 << n) - 1, Mux(s.empty, 0, s.data))),
     ]
-    good = present & agree & known
+    freed = Signal()      # the reference's buffer is no more
+    counted = Signal()    # its uses have been told
+    if uses is not None:
+        m.d.comb += freed.eq(~d.empty & ~unit.port.live & ~counted)
+    good = present & agree & known & ~freed
     fires = Cat(o.valid & o.ready for o in unit.outs)
     got = Signal(n)
     all_out = ((got | fires) & to) == to
@@ -58,13 +69,20 @@ def _harness(module, bits: int, n: int) -> Harness:
         outs.append(h.grammatical(k, b))
     error = Signal(4)
     with m.If(present & ~agree):
-        m.d.sync += error.eq(1)
+        m.d.sync += error.eq(ErrorCode.MISALIGNED)
     with m.Elif(present & ~known):
-        m.d.sync += error.eq(8)
+        m.d.sync += error.eq(ErrorCode.SELECTOR)
+    with m.Elif(present & freed):
+        m.d.sync += error.eq(ErrorCode.FREED)
     h.prove("the right error", unit.error == error)
     h.moves()
+    if uses is not None:
+        _references(h, uses, to, got, counted, data.valid & data.ready, good & ~d.empty)
+        h.invariant("told", h.peek("counted") == counted)
+        h.invariant("an output has it after that", ~good | d.empty | counted | ~got.any())
     h.invariant("state", (h.peek("begun") == begun) & (h.peek("taken", n) == got))
-    h.invariant("an error stays", (error == 0) | present & Mux(error == 1, ~agree, agree & ~known))
+    h.invariant("an error stays", (error == 0) | present & Mux(
+        error == ErrorCode.MISALIGNED, ~agree, agree & Mux(error == ErrorCode.SELECTOR, ~known, known & freed)))
     h.invariant("a chunk has its selector", ~begun | selector.valid & ~s.empty & ~s.done & source.inside)
     h.invariant("between chunks nothing is open", begun | ~source.open | (b == 0))
     h.invariant("what is out was meant", (got & ~Mux(good, to, 0)) == 0)
@@ -78,6 +96,22 @@ def _harness(module, bits: int, n: int) -> Harness:
     return h
 
 
+def _references(h: Harness, uses, to, got, counted, accepted, element) -> None:
+    """What the scratchpad is told. A buffer that is live stays so while a use of it is held: by the beat that waits
+    until its uses are told, then by each output that has still to take the beat, if it makes any."""
+    m, port, data = h.m, h.unit.port, h.unit.in0
+    waiting, live = Signal(), Signal()
+    m.d.sync += [waiting.eq(data.valid & ~accepted), live.eq(port.live),
+                 counted.eq(~accepted & (counted | port.change))]
+    m.d.comb += port.live.eq(h.any("live"))
+    held = ~counted | Cat(to[k] & ~got[k] for k, made in enumerate(uses) if made).any()
+    h.assume("a buffer in use is live, one freed is not", ~waiting | Mux(live, ~held | port.live, ~port.live))
+    h.prove("of the right buffer", ~port.change | (port.ref == data.payload.data))
+    h.prove("uses are told once, at once", port.change == (element & ~counted))
+    h.prove("as many as the outputs make", ~port.change | (
+        port.uses == sum(Mux(to[k], made, 0) for k, made in enumerate(uses))))
+
+
 FAULTS = (
     Fault("a beat to one output too often", "o.valid.eq(good & to[k] & ~taken[k])", "o.valid.eq(good & to[k])"),
     Fault("accepted when one has it", "goes.eq(good & (taken | takes | ~to).all())",
@@ -89,9 +123,25 @@ FAULTS = (
     Fault("what was taken is kept", "Mux(goes, 0, taken | takes)", "Mux(goes, takes, taken | takes)"),
 )
 
+REFERENCE_FAULTS = (
+    Fault("uses are told again", "self.port.change.eq(good & ~d.empty & ~counted)",
+          "self.port.change.eq(good & ~d.empty)"),
+    Fault("uses of the next reference are not told", "counted.eq(~goes & (counted | self.port.change))",
+          "counted.eq(counted | self.port.change)"),
+    Fault("uses of all outputs", "sum(Mux(to[k], uses, 0) for k, uses in enumerate(self.uses))", "sum(self.uses)"),
+    Fault("a bare stop has uses", "self.port.change.eq(good & ~d.empty & ~counted)",
+          "self.port.change.eq(good & ~counted)"),
+    Fault("a freed buffer is handed on", "beyond & ~freed)", "beyond)"),
+    Fault("a beat to one output too often", "o.valid.eq(good & to[k] & ~taken[k])", "o.valid.eq(good & to[k])"),
+)
+
 CASES = (
     Case("partition, 2 outputs", "step_hw.units.partition", partial(_harness, bits=2, n=2), 12, 2, 6, FAULTS),
     Case("partition, 3 bits to 2 outputs", "step_hw.units.partition", partial(_harness, bits=3, n=2), 12, 2, 6, (
         *FAULTS[1:],
         Fault("a bit without an output is not seen", "s.data[self.n:].any()", "s.data[self.n:self.n].any()"))),
+    Case("partition of references, 2 outputs with 1 and 2 uses", "step_hw.units.partition",
+         partial(_harness, bits=2, n=2, uses=(1, 2)), 10, 2, 0, REFERENCE_FAULTS),
+    Case("partition of references, 2 outputs, one without uses", "step_hw.units.partition",
+         partial(_harness, bits=2, n=2, uses=(1, 0)), 10, 2, 6, REFERENCE_FAULTS),
 )

@@ -27,7 +27,8 @@ UNIT = seeded(
             "routed_buffers",
         ),
         ("every output counts as one use", "Mux(to[k], uses, 0)", "Mux(to[k], 1, 0)", "routed_buffers"),
-        ("a reference that was freed goes on", "freed.eq(~d.empty & ~self.port.live)", "freed.eq(0)", "use_after_free"),
+        ("a reference that was freed goes on", "freed.eq(~d.empty & ~self.port.live & ~counted)",
+         "freed.eq(0)", "use_after_free"),
         (
             "off by one: a chunk ends a level later",
             "ends.eq(~d.done & (d.stop >= rank))",

@@ -9,8 +9,6 @@ from rtl_tests.mutants.table import PAGE, head, named_faults, row, rows_of, writ
 
 #: A fault each of units whose benches are quick, run by default; the others with the deep tests.
 SLICE = ("repeat/9", "reassemble/12", "link/3", "partition/8")
-#: Units that docs/MUTANTS.md does not tell of yet: ``python -m rtl_tests.mutants --table <unit>`` takes long for them.
-WITHOUT_A_ROW = {"bufferize", "random_store", "scratchpad"}
 FAULTS = [(unit, fault) for unit in units().values() for fault in unit.faults]
 
 
@@ -41,7 +39,7 @@ def test_the_page_is_of_these_faults():
     text = PAGE.read_text()
     assert text.startswith(head())
     told = {name: named_faults(line) for name, line in rows_of(text).items()}
-    assert told == {name: (len(unit.faults), 0) for name, unit in units().items() if name not in WITHOUT_A_ROW}, (
+    assert told == {name: (len(unit.faults), 0) for name, unit in units().items()}, (
         "write docs/MUTANTS.md anew: python -m rtl_tests.mutants --table [unit ..]")
 
 

@@ -28,10 +28,9 @@ another. The induction rests on invariants that tie the unit's registers to the 
 **faults**: seeded in the unit's source, each of which the bounded proof (without the invariants) finds. **seconds**:
 of both proofs, on one core.
 
-What no row names is left to the benches: datapaths; an accum that is open and masked, or open with two inner
-dimensions; a streamify in order with a reference; a partition and its scratchpad together; views of more than two
-loops; more than two outputs, channels or streamifies where a row says two; a random store of elements with several
-bursts on a channel.
+What no row names is left to the benches: datapaths; an accum that is open with two inner dimensions; a
+streamify in order with a reference; a partition and its scratchpad together; views of more than two loops; more
+outputs, channels, elements or streamifies than a row says.
 
 | unit | properties | cycles | induction | faults | seconds |
 |---|---|---|---|---|---|

@@ -193,6 +193,8 @@ CASES = (
          9, None, 0, (*_OPEN, _EMPTY_OPEN)),
     Case("accum, hollow, open state of up to 2 elements", _ACCUM,
          partial(_harness, kind="accum", inner=1, sizes=(1, 2), hollow=True), 9, None, 0, _OPEN),
+    Case("accum, masked, open state of up to 2 elements", _ACCUM,
+         partial(_harness, kind="accum", inner=1, sizes=(1, 2), rows=2), 8, None, 0, (*_MASKED[1:-3], *_OPEN[3:])),
     Case("accum, state of up to 2 x 2 elements", _ACCUM, partial(_harness, kind="accum", inner=2, sizes=(2, 2)),
          9, None, 0, _TWO),
     Case("scan, masked", _SCAN, partial(_harness, kind="scan", inner=0, sizes=(1, 1), rows=2), 9, None, 0,

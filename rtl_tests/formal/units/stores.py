@@ -243,4 +243,6 @@ CASES = (
          partial(_harness, element_bytes=16), 12, None, 0, (FAULTS[0], FAULTS[3], _OVERLAP)),
     Case("random_store, elements of half a burst", "step_hw.units.random_store",
          partial(_random_harness, element_bytes=2), 7, None, 0, (*GROUP_FAULTS, *RANDOM_FAULTS[:2], _GROUP)),
+    Case("random_store, elements of 2 bursts on each of 2 channels", "step_hw.units.random_store",
+         partial(_random_harness, element_bytes=16), 7, None, 0, (_OVERLAP, *RANDOM_FAULTS[:2])),
 )

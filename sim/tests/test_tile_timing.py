@@ -173,13 +173,38 @@ def on(**memory) -> HardwareConfig:
     return replace(HW, memory=replace(FAST, **memory))
 
 
+def product(operator, rows: int | None = None, late: int | None = None, *inner: int):
+    """``operator`` on an 8 x 12 (of ``rows`` valid rows) and a 12 x 16 tile; operand ``late`` of them comes out of a
+    unit that takes four cycles for each of its beats, which is longer than the product where B is 12 x 8."""
+    def make(m: Mini) -> None:
+        a = rows_of(m, rows, *inner) if rows else m.load("x", 8, 12, *inner)
+        operands = [a, m.load("z", 12, 8 if late == 0 else 16, *inner)]
+        if late is not None:
+            operands[late] = ops.map(fn.exp(), operands[late], name="slow")
+        made = operator(*operands)
+        store_rows(m, made, rows) if rows else m.store(made)
+    return make
+
+
+def mapped(x, z):
+    return ops.map(fn.matmul(), x, z, name="op")
+
+
+def folded(x, z):
+    return ops.accum(fn.matmul(), x, z, rank=1, name="op")
+
+
 KNOWN_LATE = "a token is pushed when its end is known, which the store then asks the memory for one by one"
+EVENLY = "work that waits for an operand is taken to go on evenly"
 
 # An 8 x 12 tile has 2 x 3 beats, an elementwise function takes 4 cycles for each, all else 1.
 CASES = [
     # map, by function
     Case("exp", 24, simple(lambda x: ops.map(fn.exp(), x, name="op"))),
     Case("exp, two rows a cycle", 12, simple(lambda x: ops.map(fn.exp(), x, compute_bw=8, name="op"))),
+    Case("exp, two rows a cycle, of what comes slowly", 24, simple(
+        lambda x: ops.map(fn.exp(), ops.map(fn.exp(), x, name="slow"), compute_bw=8, name="op")),
+         late={"op": (2, 0)}, why=EVENLY, n=2),
     Case("cast", 24, simple(lambda x: ops.map(fn.cast(fp32), x, name="op"))),
     Case("add", 24, both(lambda x, z: ops.map(fn.add(), x, z, name="op"))),
     Case("add a column", 24, both(lambda x, z: ops.map(fn.add(), x, z, name="op"), z=(8, 1))),
@@ -196,12 +221,12 @@ CASES = [
          hw=replace(on(channels=32), k_per_cycle=2)),
     Case("matmul, transposed", 24,
          both(lambda x, z: ops.map(fn.matmul(transpose_b=True), x, z, name="op"), z=(16, 12))),
-    Case("matmul, its right operand late", 48, lambda m: m.store(ops.map(
-        fn.matmul(), m.load("x"), ops.map(fn.exp(), m.load("z", 12, 16), name="slow"), name="op")),
-         late={"op": (4, 0)}, why="work that waits for an operand is taken to go on evenly"),
-    Case("matmul of dynamic rows", 24, lambda m: store_rows(
-        m, ops.map(fn.matmul(), rows_of(m, 6), m.load("z", 12, 16), name="op"), 6), late={"cycles": (1, 1)},
-        why=KNOWN_LATE),
+    Case("matmul, A late", 24, product(mapped, None, 0)),
+    Case("matmul, B late", 48, product(mapped, None, 1), late={"op": (4, 0)},
+         why=EVENLY),
+    Case("matmul of dynamic rows", 24, product(mapped, 6), late={"cycles": (1, 1)}, why=KNOWN_LATE),
+    Case("matmul of dynamic rows, A late", 24, product(mapped, 6, 0), late={"op": (2, 0), "split": (4, 0)}, why=EVENLY),
+    Case("matmul of dynamic rows, B late", 48, product(mapped, 6, 1), late={"cycles": (1, 1)}, why=KNOWN_LATE),
     Case("exp of dynamic rows", 24, lambda m: store_rows(m, ops.map(fn.exp(), rows_of(m, 6), name="op"), 6)),
     Case("set_offset", 6, lambda m: store_rows(m, rows_of(m, 6), 6), of="valid"),
     Case("selector_index", 1, lambda m: m.store(
@@ -209,11 +234,13 @@ CASES = [
     Case("scale", 1, lambda m: m.store(ops.map(fn.scale(3), m.numbers(), name="op"))),
     # accum: three elements to a group
     Case("accum of add", 72, simple(lambda x: ops.accum(fn.add(), x, rank=1, name="op"), 3)),
-    Case("accum of matmul", 72, lambda m: m.store(
-        ops.accum(fn.matmul(), m.load("x", 8, 12, 3), m.load("z", 12, 16, 3), rank=1, name="op"))),
-    Case("accum of matmul of dynamic rows", 72, lambda m: store_rows(m, ops.accum(
-        fn.matmul(), rows_of(m, 6, 3), m.load("z", 12, 16, 3), rank=1, name="op"), 6), late={"cycles": (1, 1)},
-        why=KNOWN_LATE),
+    Case("accum of matmul", 72, product(folded, None, None, 3)),
+    Case("accum of matmul, A late", 72, product(folded, None, 0, 3)),
+    Case("accum of matmul, B late", 144, product(folded, None, 1, 3)),
+    Case("accum of matmul of dynamic rows", 72, product(folded, 6, None, 3), late={"cycles": (1, 1)}, why=KNOWN_LATE),
+    Case("accum of matmul of dynamic rows, A late", 72, product(folded, 6, 0, 3)),
+    Case("accum of matmul of dynamic rows, B late", 144, product(folded, 6, 1, 3), late={"cycles": (1, 1)},
+         why=KNOWN_LATE),
     Case("accum of row_max", 72, simple(lambda x: ops.accum(fn.row_max(), x, rank=1, name="op"), 3)),
     Case("accum of row_sum", 18, simple(lambda x: ops.accum(fn.row_sum(), x, rank=1, name="op"), 3)),
     Case("accum of last", 18, simple(lambda x: ops.accum(fn.last(), x, rank=1, name="op"), 3)),

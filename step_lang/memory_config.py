@@ -154,6 +154,21 @@ class MemoryConfig:
         """Bandwidth of all channels."""
         return self.alignment / self.burst_interval
 
+    def least_cycles(self, nbytes: int) -> int:
+        """No run that moves ``nbytes`` takes fewer cycles from the first burst that a channel takes to the last, both
+        included: the last one's time on the bus is not among them. ``banked`` takes bursts ahead, as many as queue."""
+        bursts = -(-nbytes // self.alignment)   # of the busiest channel
+        if self.model == "simple" or not bursts:
+            return max(0, (bursts - 1) * self.interval + 1)
+        return max(bursts, (bursts - self.queue - 1) * self.tccd + 1)
+
+    def most_bytes(self, cycles: int) -> int:
+        """The most bytes that a run can move with ``cycles`` from its first burst to its last, both included."""
+        if cycles < 1:
+            return 0
+        bursts = (cycles - 1) // self.burst_interval + 1
+        return self.alignment * (bursts if self.model == "simple" else min(cycles, bursts + self.queue))
+
     @property
     def key(self) -> str:
         """Short text for module names; differs when anything but the capacity differs."""

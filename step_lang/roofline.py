@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from .hwconfig import HardwareConfig
@@ -15,7 +16,7 @@ __all__ = ["Roofline", "allocated_flops", "peak_flops", "roofline"]
 class Roofline:
     """Lower bounds in cycles.
 
-    memory : off-chip bytes over the peak bandwidth
+    memory : from the first burst to the last, at the peak bandwidth (`MemoryConfig.least_cycles`)
     compute : the busiest operator's FLOPs over what its unit can do
     busiest : that operator's name
     """
@@ -38,7 +39,7 @@ class Roofline:
 def roofline(program: Program, hw: HardwareConfig, symbols: dict | None = None) -> Roofline:
     """Bound of a program with all sizes known (``symbols`` for those that are not static)."""
     costs = metrics(program).substitute(symbols or {})
-    memory = float(costs.offchip_bytes) / hw.memory.peak_bytes_per_cycle
+    memory = float(hw.memory.least_cycles(math.ceil(costs.offchip_bytes)))
     compute, busiest = 0.0, "-"
     for operator, row in zip(program.operators, costs.rows):
         flops = float(row.flops)
@@ -52,11 +53,12 @@ def roofline(program: Program, hw: HardwareConfig, symbols: dict | None = None) 
 
 
 def peak_flops(function: str, hw: HardwareConfig, compute_bw: int | None) -> int:
-    """FLOPs/cycle of the unit that serves one operator: a dot array of T x T x k, or rows of T lanes."""
+    """FLOPs/cycle of the unit that serves one operator: a dot array of T x T x k, or rows of T lanes. ``compute_bw``
+    pays for rows, at least one, of functions that `step_lang.mapping` has no other number for."""
     if function == "matmul":
         return 2 * hw.tile * hw.tile * int(hw.k_per_cycle or hw.tile)
-    if compute_bw is not None:
-        return compute_bw
+    if compute_bw is not None and function != "row_sum":
+        return max(compute_bw, hw.tile)
     rows = hw.tile if function in ("row_sum", "row_max") else int(hw.rows_per_cycle or 1)
     return hw.tile * rows
 

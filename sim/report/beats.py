@@ -147,7 +147,8 @@ def _run(lowered: LoweredProgram, graph: UnitGraph, hw: HardwareConfig, costs: M
     return Run(
         program=program, simulator=simulator, machine=_machine(hw, graph), cycles=cycles, begin=begin,
         total_cycles=total, read_bytes=traffic[0], write_bytes=traffic[1], bandwidth=hw.memory.peak_bytes_per_cycle,
-        flops=int(costs.flops), peak_flops=peak, memory_bound=bound.memory, compute_bound=bound.compute,
+        most_bytes=hw.memory.most_bytes(cycles), flops=int(costs.flops), peak_flops=peak,
+        memory_bound=bound.memory, compute_bound=bound.compute,
         busiest=bound.busiest, onchip_required=int(costs.onchip_bytes),
         onchip_peak={name: (n * frame[names[name].index], names[name].params["frames"] * frame[names[name].index])
                      for name, n in peak_frames.items()},

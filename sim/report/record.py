@@ -89,7 +89,8 @@ class Run:
 
     simulator, machine : who ran it, on what: for people
     cycles : from the first off-chip read, in cycle ``begin``, to the last off-chip write; total_cycles : all of them
-    read_bytes, write_bytes : off-chip; bandwidth : bytes/cycle that the memory can move
+    read_bytes, write_bytes : off-chip; bandwidth : bytes/cycle that the memory can move; most_bytes : the most that it
+        can move in ``cycles``
     flops : of the program; peak_flops : FLOPs/cycle of everything that computes
     memory_bound, compute_bound : cycles that the traffic takes at the bandwidth, and ``busiest``, the operator whose
         FLOPs take longest, takes at its compute bandwidth
@@ -112,6 +113,7 @@ class Run:
     read_bytes: int
     write_bytes: int
     bandwidth: float
+    most_bytes: int
     flops: int
     peak_flops: int
     memory_bound: float
@@ -141,7 +143,7 @@ class Run:
     @property
     def memory_share(self) -> float:
         """Bytes moved over those that the memory could have moved."""
-        return self.offchip_bytes / (self.bandwidth * max(1, self.cycles))
+        return self.offchip_bytes / max(1, self.most_bytes)
 
     @property
     def compute_share(self) -> float:

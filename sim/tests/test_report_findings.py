@@ -25,7 +25,7 @@ def run(units: list[Unit], links: Sequence[tuple[int, int]] = (), **others) -> R
     """A run of 1,000 cycles, quiet in all that is not said."""
     made = Run(
         program=Program("made"), simulator="nobody", machine=(), cycles=1_000, begin=0, total_cycles=1_000,
-        read_bytes=1_000, write_bytes=0, bandwidth=10.0, flops=900, peak_flops=1, memory_bound=500.0,
+        read_bytes=1_000, write_bytes=0, bandwidth=10.0, most_bytes=10_000, flops=900, peak_flops=1, memory_bound=500.0,
         compute_bound=100.0, busiest="-", onchip_required=0, onchip_peak={},
         costs=[OperatorCost("big", 0, 900, 0), OperatorCost("small", 0, 100, 0), OperatorCost("none", 900, 0, 0)],
         units=units, links=[Link(f"l{i}", a, b, 2, 1) for i, (a, b) in enumerate(links)],

@@ -118,18 +118,17 @@ def predict(program: Program, machine: Machine | None = None,
     computing = [u for u, op in enumerate(graph.operators) if op is not None and op.uses_compute and _computes(op)]
     allocated = int(sum(graph.cost[u, 0] for u in computing))
     flops = int(net.flops.sum())
-    peak = graph.memory.config.peak_bytes_per_cycle
+    moved = int(heap[at + memory_words.READ_BYTES]), int(heap[at + memory_words.WRITE_BYTES])
     return TilePrediction(
         cycles=cycles,
         total_cycles=total,
-        offchip_read_bytes=int(heap[at + memory_words.READ_BYTES]),
-        offchip_write_bytes=int(heap[at + memory_words.WRITE_BYTES]),
+        offchip_read_bytes=moved[0],
+        offchip_write_bytes=moved[1],
         onchip_bytes=int(costs.onchip_bytes),
         flops=flops,
         allocated_compute=allocated,
         compute_utilisation=flops / (allocated * cycles) if allocated else 0.0,
-        memory_utilisation=float((heap[at + memory_words.READ_BYTES] + heap[at + memory_words.WRITE_BYTES])
-                                 / (peak * cycles)),
+        memory_utilisation=sum(moved) / max(1, graph.memory.config.most_bytes(cycles)),
         busy={name: int(net.busy[u]) for u, name in enumerate(graph.names)},
         peak_buffer_bytes={graph.names[u]: int(heap[record + RECORD_PEAK]) for u, record in graph.records.items()},
         arbitration={graph.names[u]: net.grants[:net.misc[GRANTED]][net.grants[:net.misc[GRANTED], 1] == u, 2].tolist()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,7 +66,8 @@ class RunRecord:
             arrays |= {f"data{i}.{name}": _plain(np.asarray(part)) for i, part in enumerate(parts)}
         document = {
             "version": _VERSION, "program": self.file, "function": self.function, "parameters": self.parameters,
-            "sha256": _digest(self.source), "beside": {path: _digest(text) for path, text in self.beside.items()},
+            "sha256": _digest(self.source), "hardware_sha256": _digest(self.hardware.to_toml()),
+            "beside": {path: _digest(text) for path, text in self.beside.items()},
             "streams": sorted(self.streams),
             "arbitration": self.arbitration, "numbers": self.numbers,
         }
@@ -97,23 +100,27 @@ class RunRecord:
     def load(cls, directory: Path, program_of: Any) -> tuple[RunRecord, Program]:
         """The record in ``directory`` and its program, which ``program_of(path, function, parameters)`` builds.
 
-        Raises `BuildError` for a directory without a whole record, `TensorError` for one whose program file was
-        changed since or whose arrays are not those of the program.
+        Raises `BuildError` that names the file for a directory without a whole record, `TensorError` for one whose
+        program file or configuration was changed since or whose arrays are not those of the program.
         """
-        try:
-            document = json.loads((directory / "run.json").read_text())
+        document = _document(directory)
+        with _told(directory, document["program"]):
             source = (directory / document["program"]).read_text()
-            beside = {path: (directory / path).read_text() for path in document.get("beside", ())}
-            with np.load(directory / "run.npz") as file:
-                arrays = {name: file[name] for name in file.files}
+        beside = {}
+        for path in document["beside"]:
+            with _told(directory, path):
+                beside[path] = (directory / path).read_text()
+        with _told(directory, "run.npz"), np.load(directory / "run.npz") as file:
+            arrays = {name: file[name] for name in file.files}
+        with _told(directory, "beats.npz"):
             beats, blocked = _beats(directory / "beats.npz")
-        except (OSError, ValueError, KeyError, BadZipFile) as error:
-            raise BuildError(f"run record {directory}: {error} vs run.json, run.npz and the program file",
-                             fix="give the directory 'run' that step-hw cosim wrote") from error
-        if document["version"] != _VERSION:
-            raise BuildError(f"run record {directory}: version {document['version']} vs {_VERSION}")
-        expected = {document["program"]: document["sha256"], **document.get("beside", {})}
-        for path, text in {document["program"]: source, **beside}.items():
+        expected = {document["program"]: document["sha256"], **document["beside"]}
+        texts = {document["program"]: source, **beside}
+        if "hardware_sha256" in document:   # records of the same version from before have none
+            with _told(directory, "hw.toml"):
+                texts["hw.toml"] = (directory / "hw.toml").read_text()
+            expected["hw.toml"] = document["hardware_sha256"]
+        for path, text in texts.items():
             if _digest(text) != expected[path]:
                 raise TensorError(f"run record {directory}: {path} was changed since vs what ran",
                                   fix="restore it, or run step-hw cosim again")
@@ -146,6 +153,39 @@ class RunRecord:
         """Stored tensors that are not, bit for bit, what ``tensors`` say."""
         return [f"tensor '{name}': recorded vs repeated" for name, recorded in self.outputs.items()
                 if name not in tensors or recorded.tobytes() != tensors[name].tobytes()]
+
+
+_KEYS = {"version": int, "program": str, "function": str, "parameters": dict, "sha256": str, "streams": list,
+         "arbitration": dict, "numbers": dict}
+"""What ``run.json`` has at least."""
+
+
+def _document(directory: Path) -> dict[str, Any]:
+    """``run.json``, whole and of this version. Raises `BuildError`."""
+    with _told(directory, "run.json"):
+        document = json.loads((directory / "run.json").read_text())
+        if not isinstance(document, dict):
+            raise ValueError("not an object")
+        if document.get("version", _VERSION) != _VERSION:
+            raise BuildError(f"run record {directory}: version {document['version']} vs {_VERSION}",
+                             fix="run step-hw cosim again")
+        for key, type_ in _KEYS.items():
+            if not isinstance(document.get(key), type_):
+                raise ValueError(f"without '{key}', {type_.__name__}")
+    document.setdefault("beside", {})
+    return document
+
+
+@contextmanager
+def _told(directory: Path, name: str) -> Iterator[None]:
+    """Raises `BuildError` for the file ``name`` of a record when it is missing or damaged."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or "damaged" + (
+            f" ({error})" if isinstance(error, ValueError) and name.endswith(".json") else "")
+        raise BuildError(f"run record {directory}: {name}: {reason} vs the file that step-hw cosim wrote",
+                         fix="give the directory 'run' of a whole run, or run step-hw cosim again") from error
 
 
 def _digest(text: str) -> str:

@@ -4,9 +4,12 @@ import re
 
 import pytest
 
+from examples import swiglu
 from sim.tests.sweep_cases import copy_program
 from sim.tile import BeatMachine, RooflineMachine, predict
+from sim.tile.capacity import check_buffers, check_capacity
 from sim.tile.machine_file import machine_of
+from step_hw.design import Design
 from step_lang.errors import ConfigError, HardwareTooSmall
 from step_lang.hwconfig import HardwareConfig
 from step_lang.memory_config import MemoryConfig
@@ -52,11 +55,20 @@ def test_no_file():
 def test_tensors_that_the_memory_does_not_hold():
     """At tile fidelity as at beat fidelity, and the fix is enough."""
     program = copy_program(2, 2)  # two tensors of 128 bytes
-    for memory, fits in ((MemoryConfig(capacity_bytes=128, burst_bytes=16, channels=1), False),
-                         (MemoryConfig(capacity_bytes=256, burst_bytes=16, channels=1), True)):
-        for machine in (BeatMachine(HardwareConfig(tile=4, memory=memory)), RooflineMachine(memory=memory)):
-            if fits:
-                assert predict(program, machine).offchip_read_bytes == 128
-            else:
-                with pytest.raises(HardwareTooSmall, match=r"'y': 256 bytes vs 128; fix: set .* to at least 256"):
-                    predict(program, machine)
+    small, enough = (MemoryConfig(capacity_bytes=size, burst_bytes=16, channels=1) for size in (128, 256))
+    for machine in (BeatMachine(HardwareConfig(tile=4, memory=small)), RooflineMachine(memory=small)):
+        with pytest.raises(HardwareTooSmall, match=r"'y': 256 bytes vs 128; fix: set .* to at least 256"):
+            predict(program, machine)
+    check_capacity(program, enough)
+
+
+def test_buffers_that_the_scratchpads_do_not_hold():
+    """Those that lowering makes, too; what beat fidelity says, and its fix is enough."""
+    program = swiglu.build()
+    small, enough = (HardwareConfig(scratchpad_frames=frames) for frames in (56, 64))
+    with pytest.raises(HardwareTooSmall, match=r"set scratchpad\.frames to at least 64") as told:
+        predict(program, BeatMachine(small))
+    with pytest.raises(HardwareTooSmall) as same:
+        assert Design(program, small).graph
+    assert str(told.value) == str(same.value)
+    check_buffers(program, enough)

@@ -1,5 +1,7 @@
 """Tile fidelity means what the interpreter means: tokens, traffic and FLOPs, in the order in which it arbitrated."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -196,3 +198,40 @@ def test_a_recording_that_gets_full_is_merged():
     assert small.curves[[READ, WRITTEN]].sum() == whole.curves[[READ, WRITTEN]].sum() > 0
     assert small.curves[MOST_BUFFERED].max() == whole.curves[MOST_BUFFERED].max()
     assert small.misc[WIDTH] * 16 >= whole.misc[WIDTH] * (np.flatnonzero(whole.curves[READ])[-1])
+
+
+def selectors(name, n=2, count=2):
+    return ops.input_stream(name, Selector(n), (count,))
+
+
+def numbers(name, *shape):
+    return ops.input_stream(name, scalar(u32), shape or (dynamic("D"),))
+
+
+def sums():
+    n = dynamic("N")
+    return ops.map(fn.add(), numbers("a", n), numbers("b", n), name="op")
+
+
+MISTAKES = [
+    (sums,
+     {"a": [1, 2], "b": [1, 2, 3]},
+     "the end of 'a', after 2 beats vs an element with stop 0, beat 2 of 'b'; fix: give the operator streams of"),
+    (lambda: ops.partition(numbers("a", 2), selectors("s", 3), 0, 2, name="op"), {"a": [1, 2], "s": [[0], [2]]},
+     "beat 1 of 's' names stream 2 vs streams 0..1; fix: name only"),
+    (lambda: ops.reassemble([numbers(x, 1) for x in "ab"], selectors("s"), 0, hollow=False, name="op"),
+     {"a": [1], "b": [1], "s": [[0], []]}, "beat 1 of 's' names no stream vs at least one"),
+    (lambda: ops.reassemble([numbers(x, 1) for x in "ab"], selectors("s"), 0, name="op"),
+     {"a": [1], "b": [1], "s": [[0], [0]]},
+     "the end of 'a', after 1 beats vs an element with stop 0, beat 1 of 's' (chunks of rank 0)"),
+    (lambda: ops.reshape(numbers("a"), 2, name="op"), {"a": [1, 2, 3]},
+     "dimension 0 of 'a' ends after 1 of a chunk vs chunk 2"),
+]
+
+
+@pytest.mark.parametrize(("make", "given", "told"), MISTAKES, ids=["map", "beyond", "nothing", "chunks", "reshape"])
+def test_streams_that_disagree_are_named(make, given, told):
+    with Program("mistake") as p:
+        make()
+    with pytest.raises(RtlError, match=rf"'op' .*: {re.escape(told)}"):
+        predict(p, None, given)

@@ -1,14 +1,17 @@
-"""Whether a machine's memory holds a program's tensors."""
+"""Whether a machine's memories hold what a program keeps in them."""
 
 from __future__ import annotations
 
 import math
 
-from step_lang.errors import HardwareTooSmall
+from step_lang.errors import HardwareTooSmall, StepError
+from step_lang.hwconfig import HardwareConfig
+from step_lang.lowering import lower
+from step_lang.mapping.scratchpads import check_buffer
 from step_lang.memory_config import MemoryConfig
 from step_lang.program import Program
 
-__all__ = ["check_capacity"]
+__all__ = ["check_buffers", "check_capacity"]
 
 
 def check_capacity(program: Program, memory: MemoryConfig) -> None:
@@ -22,3 +25,15 @@ def check_capacity(program: Program, memory: MemoryConfig) -> None:
             raise HardwareTooSmall(f"off-chip memory for '{tensor.name}': {total} bytes vs {memory.capacity_bytes}",
                                    operator=tensor,
                                    fix=f"set memory.capacity_bytes to at least {1 << (whole - 1).bit_length()}")
+
+
+def check_buffers(program: Program, hw: HardwareConfig) -> None:
+    """Raise `HardwareTooSmall` for a buffer of known size, the program's own or one of lowering's, that its scratchpad
+    does not hold. Of a program that cannot be lowered, which tile fidelity follows all the same, nothing is known."""
+    try:
+        lowered = lower(program, hw).program
+    except StepError:
+        return
+    for op in lowered.operators:
+        if op.kind == "bufferize":
+            check_buffer(op, hw)

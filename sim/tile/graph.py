@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from step_lang.errors import TensorError, UnknownFunction
+from step_lang.errors import TensorError, TypeMismatch, UnknownFunction
 from step_lang.operator import Operator
 from step_lang.program import Program, Tensor
 from step_lang.stream import Stream
@@ -130,13 +130,18 @@ class _Builder:
         """Tiles of a load or store in flight."""
         return self.machine.window(type_)
 
-    def elements(self, stream: Stream, grid: Sequence[Any] | None) -> tuple[int, int, list[int] | None]:
+    def elements(self, op: Any, stream: Stream, grid: Sequence[Any] | None) -> tuple[int, int, list[int] | None]:
         """Physical tiles of a tile of ``stream``, where the tensor's grid of tiles lies (`sim.tile.memory`), and what
-        `make_port` is told of their order; (0, 0, None) on a machine that has none."""
+        `make_port` is told of their order; (0, 0, None) on a machine that has none. Raises `TypeMismatch` for
+        physical tiles that no memory has, by the operator ``op`` that moves them."""
         order = self.machine.element_order(stream, self.plan)
         if order is None:
             return 0, 0, None
         nbytes, down, across, by_columns = order
+        if nbytes & (nbytes - 1):
+            of = f"tensor '{op.tensor.name}'" if hasattr(op, "tensor") else f"stream '{stream.name}'"
+            raise TypeMismatch(f"{of}, {stream.type}: {nbytes} bytes of a physical tile vs a power of two", operator=op,
+                               fix="use tiles whose rows and columns are multiples of tile.size, or powers of two")
         row = int(grid[1]) if grid is not None else 1
         at = self.reserve(3, [row, down, across])
         inner = [down, row * across, 1] if by_columns else [across, 1, row * across]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from step_lang.errorcodes import ErrorCode, code_name, fix_of
+from step_lang.errorcodes import fix_of
 from step_lang.errors import DeadlockError, RtlError, UnknownFunction
 from step_lang.interpreter import measure_symbols
 from step_lang.metrics import DEFAULT_COMPUTE_BW, Metrics, metrics
@@ -20,11 +19,12 @@ from step_lang.tokens import Buffer, TokenStream, data_empty
 from step_lang.types import BufferRef, Selector, Tile, Tuple
 
 from . import memory as memory_words
-from .capacity import check_capacity
+from .capacity import check_buffers, check_capacity
 from .engine import TileRun, run_tiles
 from .graph import tile_graph
-from .machine import Machine, RooflineMachine
-from .network import BASE, DONE, EMPTY, ERROR, ERROR_UNIT, GRANTED, HEAD, RECORD_PEAK, TRACED, VALUE
+from .machine import BeatMachine, Machine, RooflineMachine
+from .mistakes import disagreement
+from .network import DONE, EMPTY, ERROR, ERROR_UNIT, GRANTED, RECORD_PEAK, TRACED
 from .operators import UNKNOWN
 from .waits import waiting_report
 
@@ -84,13 +84,15 @@ def predict(program: Program, machine: Machine | None = None,
     input streams. Tensors have no contents. ``record``: keep what happens when, in ``run.net`` (`sim.report`).
     ``progress`` is told the events and cycles so far, now and then.
 
-    Raises `HardwareTooSmall` for tensors that its memory does not hold, `DeadlockError` with the operators that wait
-    for one another, `RtlError` where an operator would raise its error code, `UnknownFunction` where one is steered by
-    a value that the model does not compute.
+    Raises `HardwareTooSmall` for tensors that its memory and buffers that its scratchpads do not hold, `DeadlockError`
+    with the operators that wait for one another, `RtlError` where an operator would raise its error code,
+    `UnknownFunction` where one is steered by a value that the model does not compute.
     """
     program.check()
     machine = machine or RooflineMachine()
     check_capacity(program, machine.memory)
+    if isinstance(machine, BeatMachine):
+        check_buffers(program, machine.hw)
     began = time.perf_counter()
     graph = tile_graph(program, machine, streams)
     run = run_tiles(graph, record=record, progress=progress)
@@ -102,7 +104,7 @@ def predict(program: Program, machine: Machine | None = None,
             raise UnknownFunction("a value that steers it vs values that the model computes: input streams, selectors, "
                                   "integer scalars made of these", operator=operator,
                                   fix="run it in the interpreter or on RTL, or steer it by an input stream")
-        raise RtlError(_values_that_disagree(run, unit, code), operator=operator, fix=fix_of(code))
+        raise RtlError(disagreement(run, unit, code), operator=operator, fix=fix_of(code))
     unfinished = waiting_report(run)
     if unfinished:
         raise DeadlockError(unfinished)
@@ -139,19 +141,6 @@ def predict(program: Program, machine: Machine | None = None,
         wall_seconds=time.perf_counter() - began,
         run=run,
     )
-
-
-def _values_that_disagree(run: TileRun, unit: int, code: int) -> str:
-    """What an error code is about: the address or the tiles, and what the tensor has; else the code's name."""
-    graph, net, operator = run.graph, run.net, run.graph.operators[unit]
-    grid = getattr(operator, "grid", None)
-    if operator is not None and grid is not None and code in (ErrorCode.ADDRESS_RANGE, ErrorCode.OVERFLOW):
-        tiles, name = math.prod(grid), operator.tensor.name  # type: ignore[attr-defined]
-        if code == ErrorCode.OVERFLOW:
-            return f"tile {tiles} of tensor '{name}' is stored vs its tiles 0..{tiles - 1}"
-        head = net.channels[graph.ins[unit, 0]]  # the address is not taken
-        return f"address {net.places[head[BASE] + head[HEAD], VALUE]} vs 0..{tiles - 1}, the tiles of tensor '{name}'"
-    return f"{graph.kinds[unit]} '{graph.names[unit]}' raises {code_name(code)} vs streams that agree"
 
 
 def _computes(op: Any) -> bool:

@@ -256,7 +256,7 @@ def whole_file(path: Path, what: str) -> Iterator[Path]:
 
     Raises `BuildError` that calls the file ``what`` when it cannot be written.
     """
-    partial = path.with_name(path.name + ".part")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")  # another process may write the same file
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield partial

@@ -29,7 +29,10 @@ def axes_of(settings: Sequence[str], overrides: Sequence[str], machine: str = "h
                 check_key(name if equals else "", pair, machine)
             elif not equals or not name.isidentifier():
                 raise BadParameter(f"--set {pair}: {pair!r} vs name=value or name=value,value")
-            axes.append(Axis(name, tuple(map(parse_value, text.split(","))), hardware))
+            values = text.split(",")
+            if len(values) > 1 and "" in map(str.strip, values):
+                raise BadParameter(f"{'--hw' if hardware else '--set'} {pair}: an empty value vs values between commas")
+            axes.append(Axis(name, tuple(map(parse_value, values)), hardware))
     return tuple(axes)
 
 

@@ -73,7 +73,7 @@ def pack(op, unit, build):
     par[[BYTES, BURSTS]] = nbytes, build.memory.bursts(nbytes)
     par[BURST_BYTES] = build.memory.config.burst_bytes
     par[[MEMORY, WINDOW]] = build.memory.at, build.window(out.type)
-    par[ELEMENTS], par[GRID], order = build.elements(out, None if op.kind == "input_stream" else op.grid)
+    par[ELEMENTS], par[GRID], order = build.elements(op, out, None if op.kind == "input_stream" else op.grid)
     par[PORT] = make_port(build.memory, unit, False, int(par[WINDOW]), build, order, int(par[BASE]))
     par[RING] = build.reserve(ENTRY * int(par[WINDOW]))
 

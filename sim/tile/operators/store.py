@@ -50,7 +50,7 @@ def pack(op, unit, build):
     par[RANDOM] = op.kind == "random_offchip_store"
     par[BYTES] = element_bytes(op.tile)
     par[[MEMORY, WINDOW, BURST_BYTES]] = build.memory.at, build.window(op.tile), build.memory.config.burst_bytes
-    par[ELEMENTS], par[GRID], order = build.elements(op.inputs[-1], op.grid)
+    par[ELEMENTS], par[GRID], order = build.elements(op, op.inputs[-1], op.grid)
     par[BASE] = build.place_tensor(op.tensor)
     par[PORT] = make_port(build.memory, unit, True, int(par[WINDOW]), build, order, int(par[BASE]))
     par[RING] = build.reserve(2 * int(par[WINDOW]))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
-from step_lang.dims import is_static
 from step_lang.errors import HardwareTooSmall
 
 from ..builder import Builder
 from ..references import most_uses, readers, routers, uses
 from ..registers import USES_WIDTH
+from ..scratchpads import check_buffer
 
 KIND = "bufferize"
 
@@ -17,16 +15,9 @@ KIND = "bufferize"
 def build(builder: Builder, op) -> None:
     hw = builder.hw
     streamifies = readers(op.output)
-    shape = op.output.type.shape
-    if all(is_static(dim) for dim in shape):
-        size = math.prod(shape)
-        pages = -(-size // hw.page_frames)
-        available = hw.scratchpad_frames // hw.page_frames
-        if pages > available:
-            raise HardwareTooSmall(
-                f"buffer of {size} tiles: {pages} pages of {hw.page_frames} vs {available} in its scratchpad",
-                operator=op, fix=f"set scratchpad.frames to at least {pages * hw.page_frames} in the hardware "
-                                 "configuration, or buffer less")
+    known = check_buffer(op, hw)
+    if known is not None:
+        size, pages, available = known
         if 2 * pages > available or hw.references < 2:
             builder.warn(op, f"its scratchpad holds one buffer of {size} tiles but not two: filling and reading "
                              "alternate")

@@ -68,7 +68,7 @@ class Profile:
         if unknown:
             raise SweepError(f"cluster profile {path}: unknown key '{unknown[0]}' vs system, jobs, options")
         system, jobs, options = document.get("system"), document.get("jobs", 1), document.get("options", {})
-        if system not in BATCH_SYSTEMS:
+        if not isinstance(system, str) or system not in BATCH_SYSTEMS:
             raise SweepError(f"cluster profile {path}: system {system!r} vs one of {', '.join(BATCH_SYSTEMS)}")
         if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
             raise SweepError(f"cluster profile {path}: jobs {jobs!r} vs an int from 1")
@@ -76,19 +76,34 @@ class Profile:
             raise SweepError(f"cluster profile {path}: options {options!r} vs a table")
         return cls(system, jobs, options)
 
-    def cluster(self) -> Any:
-        """The cluster, without jobs yet. Raises `SweepError`."""
+    def cluster(self, refused: Callable[[Exception], None] = lambda _: None) -> Any:
+        """The cluster, without jobs yet; ``refused`` is told why a job could not be submitted. Raises `SweepError`."""
         from importlib import import_module
 
         module, name = BATCH_SYSTEMS[self.system]
         try:
-            return getattr(import_module(module), name)(**self.options)
+            made = getattr(import_module(module), name)
+            return made(**{"job_cls": _telling(made.job_cls, refused), **self.options})
         except ImportError as error:
             raise SweepError(f"batch system {self.system}: {error} vs an installed dask-jobqueue",
                              fix="pip install 'step-hw[cluster]'") from None
         except (TypeError, ValueError) as error:
             raise SweepError(f"batch system {self.system}, options of the profile: {error}",
                              fix="give what dask-jobqueue's class takes") from None
+
+
+def _telling(job: Any, refused: Callable[[Exception], None]) -> Any:
+    """The class ``job`` of dask-jobqueue, whose errors of submission would only be logged."""
+
+    class Job(job):
+        async def _submit_job(self, script_filename: str) -> Any:
+            try:
+                return await super()._submit_job(script_filename)
+            except Exception as error:
+                refused(error)
+                raise
+
+    return Job
 
 
 def job_script(profile: Profile) -> str:
@@ -121,9 +136,19 @@ def connect(
                 yield client
             return
         if profile is not None:
-            with profile.cluster() as cluster, Client(cluster, timeout=CONNECT_SECONDS) as client:
-                cluster.scale(jobs=profile.jobs)
-                yield client
+            refusals: list[Exception] = []
+            cluster = profile.cluster(refusals.append)
+            try:
+                with Client(cluster, timeout=CONNECT_SECONDS) as client:
+                    client.refusals = refusals
+                    cluster.scale(jobs=profile.jobs)
+                    yield client
+            finally:
+                try:
+                    cluster.close()
+                except AssertionError:  # of Dask, about jobs that were never submitted
+                    if not refusals:
+                        raise
             return
         with _deaf_to_interrupts():
             local = LocalCluster(n_workers=workers, threads_per_worker=1, processes=processes,
@@ -156,6 +181,7 @@ def watched(client: Client, tell: Callable[[str], None], seconds: float = 5.0, p
     def look() -> None:
         were_some, last = True, time.monotonic()
         while not over.wait(seconds):
+            refusals = getattr(client, "refusals", ())
             try:
                 some = bool(client.scheduler_info()["workers"])
             except Exception:  # the scheduler is lost, which the sweep itself tells
@@ -163,6 +189,10 @@ def watched(client: Client, tell: Callable[[str], None], seconds: float = 5.0, p
             now = time.monotonic()
             if some:
                 last = now
+            elif refusals:
+                watch.error = SweepError(f"jobs of the sweep: {_reason(refusals[0])} vs a batch system that takes them",
+                                         fix="run where jobs are submitted, with options that its queue allows")
+                return
             elif patience is not None and now - last >= patience:
                 watch.error = SweepError(f"workers of the sweep: none for {patience:g} s vs at least one",
                                          fix="start workers, or give them longer with --wait")
@@ -193,6 +223,13 @@ def _deaf_to_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _reason(error: Exception) -> str:
+    """Why a job was not submitted, in a line: dask-jobqueue repeats command and output."""
+    if isinstance(error, OSError):
+        return f"{error.filename or 'the command'}: {error.strerror or error}"
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
 def _first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
@@ -203,7 +240,8 @@ def _quiet() -> Iterator[None]:
     import dask
 
     names = ("distributed", "distributed.core", "distributed.nanny", "distributed.scheduler", "distributed.worker",
-             "distributed.client", "distributed.comm", "distributed.batched", "distributed.deploy", "tornado", "bokeh")
+             "distributed.client", "distributed.comm", "distributed.batched", "distributed.deploy", "tornado",
+             "tornado.application", "asyncio", "bokeh")
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -105,6 +105,7 @@ def test_a_sweep_on_a_running_scheduler(tmp_path):
 @pytest.mark.parametrize("text, told", [
     ("system = 'condor'", "system 'condor' vs one of slurm, lsf, pbs, local"),
     ("jobs = 2", "system None vs one of"),
+    ("system = ['slurm']", r"system \['slurm'\] vs one of"),
     ("system = 'local'\njobs = 0", "jobs 0 vs an int from 1"),
     ("system = 'local'\nqueue = 'x'", "unknown key 'queue' vs system, jobs, options"),
     ("system = 'local'\noptions = 1", "options 1 vs a table"),
@@ -120,3 +121,15 @@ def test_bad_profiles(text, told, tmp_path):
 def test_options_that_the_batch_system_does_not_take():
     with pytest.raises(SweepError, match=r"batch system slurm, options of the profile: .*coars"):
         job_script(Profile("slurm", 1, {"cores": 1, "memory": "1GB", "coars": 3}))
+
+
+def test_a_batch_system_that_is_not_here(monkeypatch, tmp_path):
+    """Jobs that nobody takes are told at once; a sweep would wait for them without limit."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    profile = Profile("slurm", 1, {"cores": 1, "processes": 1, "memory": "1GB"})
+    with pytest.raises(SweepError, match=r"jobs of the sweep: sbatch: No such file .*; fix: run where jobs are"):
+        with connect(1, profile=profile) as client, watched(client, lambda _: None, 0.1) as watch:
+            end = time.monotonic() + 30
+            while time.monotonic() < end:
+                watch.check()
+                time.sleep(0.05)

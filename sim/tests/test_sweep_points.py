@@ -6,6 +6,7 @@ import pytest
 
 from sim.sweep.pareto import Objective, front, objectives_of
 from sim.sweep.points import Axis, Grid, Point
+from step_hw.cli.sweep_points import axes_of
 from step_lang.errors import BadParameter
 
 GRID = Grid((Axis("rows", (1, 2)), Axis("tile.size", (4, 8, 16), True)), ({"name": "a"}, {"name": "b", "k": 3}))
@@ -79,3 +80,13 @@ def test_objectives():
                        ("best:cycles", "best:cycles"), ("traffic_exact", "vs one of")):
         with pytest.raises(BadParameter, match=told):
             objectives_of(text)
+
+
+@pytest.mark.parametrize("text", ["rows=1,", "rows=1,,2", "rows=,1", "rows= ,1"])
+def test_an_empty_value_between_commas(text):
+    """A slip of the hand, no value; a single empty one is a text."""
+    with pytest.raises(BadParameter, match=f"--set {text}: an empty value vs values between commas"):
+        axes_of([text], [])
+    with pytest.raises(BadParameter, match=r"--hw memory\.channels=1,: an empty value"):
+        axes_of([], ["memory.channels=1,"])
+    assert axes_of(["trace="], []) == (Axis("trace", ("",)),)

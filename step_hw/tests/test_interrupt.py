@@ -104,4 +104,4 @@ def test_cosim(tmp_path):
     )
     assert (code, printed) == (2, "") and "Traceback" not in err
     assert len([line for line in err.splitlines() if line.startswith("interrupted: ")]) == 1
-    assert not list(out.glob("*.json.part")) and not (out / "result.json").exists() and not (out / "y.npy").exists()
+    assert not list(out.glob("*.part")) and not (out / "result.json").exists() and not (out / "y.npy").exists()

@@ -48,7 +48,7 @@ def disagreement(run: TileRun, unit: int, code: int) -> str:
     beats = _beats(run, unit)
     told = None
     if code == ErrorCode.MISALIGNED:
-        told = _misaligned(op, [beat for beat in beats if beat])
+        told = _misaligned(op, _pairs(run, op, beats))
     elif code == ErrorCode.ADDRESS_RANGE and kind == "streamify" and beats[0]:
         size = int(run.net.buffers[beats[0].value, 2])
         told = (f"view of shape {list(op.view_shape)} with stride {list(op.view_stride)} vs the {size} elements of the "
@@ -86,9 +86,20 @@ def _beats(run: TileRun, unit: int) -> list[_Beat | None]:
     return found
 
 
-def _misaligned(op: Any, beats: Sequence[_Beat]) -> str | None:
-    """The two of ``beats`` that differ most: one that is the end, other tokens, other sizes."""
-    pairs = list(itertools.combinations(beats, 2))
+def _pairs(run: TileRun, op: Any, beats: Sequence[_Beat | None]) -> list[tuple[_Beat, _Beat]]:
+    """The beats that are to agree: each two of an operator's inputs; of a reassemble those that its selector names, or
+    all at its end, with the selector."""
+    if op.kind != "reassemble":
+        return list(itertools.combinations(filter(None, beats), 2))
+    *streams, selector = beats
+    if selector is None:
+        return []
+    named = range(len(streams)) if selector.done else _bits(run, op, selector)
+    return [(beat, selector) for beat in (streams[k] for k in named if k < len(streams)) if beat]
+
+
+def _misaligned(op: Any, pairs: Sequence[tuple[_Beat, _Beat]]) -> str | None:
+    """The pair that differs most: one is the end, other tokens, other sizes."""
     for differ in (lambda a, b: a.done != b.done, lambda a, b: a.token != b.token, lambda a, b: a[3:5] != b[3:5]):
         for a, b in pairs:
             if differ(a, b):
@@ -97,10 +108,15 @@ def _misaligned(op: Any, beats: Sequence[_Beat]) -> str | None:
     return None
 
 
-def _selector(run: TileRun, op: Any, beat: _Beat) -> str:
-    streams = len(op.outputs) if op.kind == "partition" else len(op.inputs) - 1
+def _bits(run: TileRun, op: Any, beat: _Beat) -> list[int]:
+    """The bits that are set in a selector."""
     width = op.inputs[-1].type.n
     words = [beat.value] if width <= BITS else run.net.heap[beat.value:beat.value - (-width // BITS)].tolist()
-    beyond = [k for k in range(streams, width) if words[k // BITS] >> k % BITS & 1]
+    return [k for k in range(width) if words[k // BITS] >> k % BITS & 1]
+
+
+def _selector(run: TileRun, op: Any, beat: _Beat) -> str:
+    streams = len(op.outputs) if op.kind == "partition" else len(op.inputs) - 1
+    beyond = [k for k in _bits(run, op, beat) if k >= streams]
     named = f"names stream {beyond[0]} vs streams 0..{streams - 1}" if beyond else "names no stream vs at least one"
     return f"beat {beat.number} of '{beat.stream}' {named}"

@@ -195,6 +195,18 @@ def folded(x, z):
 
 
 KNOWN_LATE = "a token is pushed when its end is known, which the store then asks the memory for one by one"
+def packed(way):
+    """A product with tiles of 8 packed rows, which ``way`` leads there: made by rows, wanted by columns."""
+    return lambda m: m.store(ops.map(fn.matmul(), way(ops.accum(
+        fn.concat_rows(), m.load("x", 1, 12, 8), rank=1, name="op")), m.load("z", 12, 16), name="top"))
+
+
+def multiplied_from_a_buffer(m: Mini) -> None:
+    rows = ops.accum(fn.concat_rows(), m.load("x", 1, 12, 2, 8), rank=1, name="op")
+    kept = ops.streamify(ops.bufferize(rows, rank=1, name="keep"), repeat=1, name="again")
+    m.store(ops.accum(fn.matmul(), ops.flatten(kept, 1, 2, name="flat"), m.load("z", 12, 16, 2), rank=1, name="top"))
+
+
 EVENLY = "work that waits for an operand is taken to go on evenly"
 
 # An 8 x 12 tile has 2 x 3 beats, an elementwise function takes 4 cycles for each, all else 1.
@@ -245,6 +257,9 @@ CASES = [
     Case("accum of row_sum", 18, simple(lambda x: ops.accum(fn.row_sum(), x, rank=1, name="op"), 3)),
     Case("accum of last", 18, simple(lambda x: ops.accum(fn.last(), x, rank=1, name="op"), 3)),
     Case("rows packed", 24, simple(lambda x: ops.accum(fn.concat_rows(), x, rank=1, name="op"), 8, rows=1)),
+    *(Case(f"rows packed, {how}multiplied", 12, packed(way), of="z", n=3) for how, way in (
+        ("", lambda x: x), ("handed on and ", lambda x: ops.flatten(ops.promote(x, name="one"), 0, 1, name="flat")))),
+    Case("rows packed, kept and multiplied", 24, multiplied_from_a_buffer, of="z", n=3),
     Case("tiles joined below one another", 9,
          simple(lambda x: ops.accum(fn.concat_rows(), x, rank=1, name="op"), 3, rows=4),
          late={"x": (0, -1), "op": (0, -1), "cycles": (3, 3)}, why=KNOWN_LATE),

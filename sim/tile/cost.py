@@ -13,17 +13,16 @@ from .network import BLOCKED, COLS, FIRST, LAST, REASON, ROWS, field, place_time
 
 __all__ = [
     "A_BEAT", "A_COLUMN", "A_PAIR", "A_ROW", "BANDWIDTH", "BY_ROWS", "COMPUTE", "COSTS", "DELAY", "INTERVAL",
-    "LATENCY", "MEMORY_IN", "NEEDS", "NEEDS_ALL", "RELAID", "TILE", "beats", "ceil_div", "comes", "finish",
+    "LATENCY", "MEMORY_IN", "NEEDS", "NEEDS_ALL", "TILE", "beats", "ceil_div", "comes", "finish",
     "leaves", "leaves_last", "leaves_led", "meets", "starts", "there", "whole", "work_of",
 ]
 
-(COMPUTE, BANDWIDTH, MEMORY_IN, TILE, INTERVAL, LATENCY, NEEDS, NEEDS_1, DELAY, DELAY_1, BY_ROWS, RELAID,
- COSTS) = range(13)
+(COMPUTE, BANDWIDTH, MEMORY_IN, TILE, INTERVAL, LATENCY, NEEDS, NEEDS_1, DELAY, DELAY_1, BY_ROWS,
+ COSTS) = range(12)
 """FLOPs/cycle; bytes/cycle of an on-chip memory; bits of the inputs that come from one;
 T, 0 for a roofline machine; cycles a beat; cycles from a beat to its result; of the first input, and of the second,
 what the operator needs of a tile to begin; of both, cycles from a beat on the stream to where the operator takes it;
-whether beats of a fold's results are finished by rows; where the result is buffered whole to leave in another order,
-the cycles from its last beat to the first that leaves, else 0."""
+whether beats of a fold's results are finished by rows."""
 
 A_BEAT, A_PAIR, A_ROW, A_COLUMN, NEEDS_ALL = range(5)
 """What an operator needs of a tile to begin: its first beat; its first two, if it has two; a row or a column of beats;

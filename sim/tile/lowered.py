@@ -13,7 +13,7 @@ from step_lang.types import Tile
 
 from .cost import A_BEAT, A_COLUMN, A_PAIR, A_ROW, NEEDS_ALL
 
-__all__ = ["Plan", "Way", "by_rows", "is_tiled", "latency_behind", "relaid_in", "ways_in"]
+__all__ = ["Plan", "Way", "by_rows", "is_tiled", "latency_behind", "packed_by_rows", "ways_in"]
 
 # Cycles from a unit's input link to its output link: its latency (`step_lang.timing`) and the link.
 _PLAIN, _REGISTER = 1, 2
@@ -33,12 +33,18 @@ _CONCATS = ("concat_rows", "concat_cols")
 class Plan:
     """What lowering decides about a program.
 
-    orders : by columns or rows, by stream name: in which order the physical tiles of a tile travel
+    orders : by columns or rows, by stream name: in which order those who take the physical tiles of a tile want them
+    packed : names of streams that travel by rows whatever is wanted, as rows are packed by rows
     holds : (operator name, input) of the inputs that it buffers lest a fork and a join wait for each other
     """
 
     orders: Mapping[str, str] = field(default_factory=dict)
     holds: frozenset[tuple[str, int]] = frozenset()
+    packed: frozenset[str] = frozenset()
+
+    def order(self, stream: Any) -> str | None:
+        """In which order the physical tiles leave who makes them."""
+        return "row" if stream.name in self.packed else self.orders.get(stream.name)
 
 
 @dataclass(frozen=True)
@@ -58,12 +64,15 @@ def is_tiled(type_: Any) -> bool:
 def ways_in(op: Any, plan: Plan) -> list[Way]:
     """The ways to the first two inputs; an operator that only routes has one for all."""
     if op.kind in ("reassemble", "eager_merge"):
-        held = any((op.name, k) in plan.holds for k in range(len(op.inputs)))
+        held = any(_is_kept(op, k, plan) for k in range(len(op.inputs)))
         return [Way(NEEDS_ALL, REPLAY) if held else Way()]
     ways = [_way(op, k, plan) for k in range(min(2, len(op.inputs)))]
-    return [Way(NEEDS_ALL, way.delay + REPLAY)
-            if (op.name, k) in plan.holds or _wanted(op, k, plan) not in (None, plan.orders.get(op.inputs[k].name))
-            else way for k, way in enumerate(ways)]
+    return [Way(NEEDS_ALL, way.delay + REPLAY) if _is_kept(op, k, plan) else way for k, way in enumerate(ways)]
+
+
+def _is_kept(op: Any, k: int, plan: Plan) -> bool:
+    """Is each tile of the input kept until it is whole, lest units wait for each other or to be read in its order?"""
+    return (op.name, k) in plan.holds or _wanted(op, k, plan) not in (None, plan.order(op.inputs[k]))
 
 
 def _wanted(op: Any, k: int, plan: Plan) -> str | None:
@@ -73,7 +82,7 @@ def _wanted(op: Any, k: int, plan: Plan) -> str | None:
     if op.kind == "flat_map":
         return "row" if op.fn.name == "split_rows" else None
     if not op.uses_compute:
-        return None
+        return plan.orders[op.inputs[k].name] if op.inputs[k].name in plan.packed and _routes(op) else None
     name = op.fn.name
     if name == "matmul":
         return b_order(op) if k == 1 else None
@@ -85,6 +94,11 @@ def _wanted(op: Any, k: int, plan: Plan) -> str | None:
         return "row" if name == "concat_rows" else "col"
     whole = is_tiled(op.output.type) and _sizes(op.inputs[k]) == _sizes(op.output)
     return plan.orders[op.output.name] if whole else None
+
+
+def _routes(op: Any) -> bool:
+    """Does it hand physical tiles on as they come? Stores, and readers of a tile as an address, take any order."""
+    return op.kind not in ("linear_offchip_store", "random_offchip_store", "linear_offchip_load", "feedback")
 
 
 def _sizes(stream: Any) -> tuple[Any, Any]:
@@ -125,7 +139,7 @@ def _operand(op: Any, k: int, plan: Plan) -> Way:
         return Way(NEEDS_ALL, REPLAY + FORK + STREAMIFY) if k == 0 else Way(A_ROW, PASSES)
     if k == 1:
         return Way(delay=REPEAT)
-    if plan.orders[op.inputs[0].name] == "row" or may_be_bare(op.inputs[0]):
+    if plan.order(op.inputs[0]) == "row" or may_be_bare(op.inputs[0]):
         return Way(NEEDS_ALL, REPLAY)
     return Way(NEEDS_ALL if op.kind == "map" else A_COLUMN, PASSES)
 
@@ -150,7 +164,7 @@ def _broadcast(op: Any, k: int, plan: Plan) -> Way:
         return Way(delay=_PLAIN) if type_.cols == 1 else Way(NEEDS_ALL, FLATTEN + PASSES)
     if (type_.cols == 1) == (plan.orders[op.output.name] == "row"):
         # Beats of a line whose stops have vanished wait for the next one.
-        held = plan.orders[op.inputs[k].name] == ("row" if type_.cols == 1 else "col")
+        held = plan.order(op.inputs[k]) == ("row" if type_.cols == 1 else "col")
         return Way(A_PAIR if held else A_BEAT, FLATTEN + REPEAT)
     return Way(NEEDS_ALL, FLATTEN + REPLAY)
 
@@ -180,10 +194,10 @@ def by_rows(op: Any, plan: Plan) -> bool:
         return False
     if not isinstance(op.output.type.rows, int):
         return True
-    return op.fn.name != "matmul" and plan.orders[op.inputs[0].name] == "row"
+    return op.fn.name != "matmul" and plan.order(op.inputs[0]) == "row"
 
 
-def relaid_in(op: Any, plan: Plan) -> int:
-    """Rows are packed by rows; what wants columns reads them from a buffer: cycles to the first, 0 if nothing does."""
-    packs = op.uses_compute and op.fn.name == "concat_rows" and isinstance(op.output.type.rows, int)
-    return REPLAY if packs and plan.orders[op.output.name] == "col" else 0
+def packed_by_rows(program: Any) -> frozenset[str]:
+    """Names of the streams of static tiles that are packed out of rows."""
+    return frozenset(op.output.name for op in program.operators if op.kind == "accum" and op.fn.name == "concat_rows"
+                     and op.inputs[0].type.rows == 1 and isinstance(op.output.type.rows, int))

@@ -18,8 +18,8 @@ from step_lang.stream import Stream
 from step_lang.timing import compute_timing
 from step_lang.types import Tile
 
-from .cost import BANDWIDTH, BY_ROWS, COMPUTE, DELAY, INTERVAL, LATENCY, MEMORY_IN, NEEDS, RELAID, TILE
-from .lowered import FORK, Plan, by_rows, is_tiled, latency_behind, relaid_in, ways_in
+from .cost import BANDWIDTH, BY_ROWS, COMPUTE, DELAY, INTERVAL, LATENCY, MEMORY_IN, NEEDS, TILE
+from .lowered import FORK, Plan, by_rows, is_tiled, latency_behind, packed_by_rows, ways_in
 
 __all__ = ["PAPER_MEMORY", "BeatMachine", "Machine", "RooflineMachine"]
 
@@ -151,7 +151,7 @@ class BeatMachine(Machine):
         return int(self.hw.page_frames * _physical(type_, self.hw.tile).nbytes)
 
     def plan(self, program: Program) -> Plan:
-        return Plan(stream_orders(program), frozenset(find_holds(program)))
+        return Plan(stream_orders(program), frozenset(find_holds(program)), packed_by_rows(program))
 
     def element_order(self, stream: Stream, plan: Plan) -> tuple[int, int, int, bool] | None:
         type_, t = stream.type, self.hw.tile
@@ -174,7 +174,7 @@ class BeatMachine(Machine):
         if not op.uses_compute or op.kind == "flat_map":
             return
         name = op.fn.name  # type: ignore[attr-defined]
-        cost[RELAID], cost[BY_ROWS] = relaid_in(op, plan), by_rows(op, plan)
+        cost[BY_ROWS] = by_rows(op, plan)
         if name in _MOVES:
             return
         t = self.hw.tile

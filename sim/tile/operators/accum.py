@@ -3,7 +3,7 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import RELAID, TILE, beats, comes, finish, leaves, leaves_last, starts
+from ..cost import TILE, beats, comes, finish, leaves, leaves_last, starts
 from ..folds import FOLD_END, INIT, RANK, folded, pack_fold
 from ..functions import MORE_COLS, MORE_ROWS, SIZE, arity_of, call_cost, result_cols, tail
 from ..joins import all_there, join
@@ -93,7 +93,7 @@ def step(u, par, st, ins, outs, net, now):
                 st[BLOCK] = leaves(net, u, start, end)
             elif par[PACKS] != 0 and st[STATE_ROWS] >= net.cost[u, TILE]:
                 st[BLOCK] = leaves_last(net, u, end)
-            if st[BLOCK] >= 0 and not closes and net.cost[u, RELAID] == 0:
+            if st[BLOCK] >= 0 and not closes:
                 announce(net, outs[0], max(st[BLOCK], now))
     if closes and not is_done(token):
         time = leaves_last(net, u, end)
@@ -107,9 +107,6 @@ def step(u, par, st, ins, outs, net, now):
                     drained += count - 1
                 if st[BLOCK] >= 0:
                     first = st[BLOCK]
-                if net.cost[u, RELAID] != 0:
-                    first = drained + net.cost[u, RELAID]
-                    drained = first + count - 1
             push(net, outs[0], stop - par[RANK], st[STATE], st[STATE_ROWS], st[STATE_COLS], first, drained)
         elif par[HOLLOW] != 0:
             push(net, outs[0], EMPTY | (stop - par[RANK]), 0, 0, 0, time, time)

@@ -315,7 +315,7 @@ def test_run_is_replayed_from_its_files(tmp_path):
         edited = step_hw("replay", tmp_path / "out/run")
         assert edited.code == 2 and f"{name} was changed since" in edited.err
     missing = step_hw("replay", tmp_path / "nothing")
-    assert missing.code == 2 and "run.json, run.npz and the program file" in missing.err
+    assert missing.code == 2 and "run.json: No such file or directory" in missing.err
 
 
 RACE = """

@@ -287,6 +287,8 @@ CASES = [
     Case("promote of groups", 18, simple(lambda x: ops.promote(x, name="op"), 3), late={"cycles": (4, 4)},
          why=KNOWN_LATE),
     Case("reshape", 12, simple(lambda x: ops.reshape(x, 2, pad=0, name="op")[0], 2), of="op_data"),
+    Case("reshape whose flags nobody uses, on short links", 1, lambda m: m.store(
+        ops.reshape(m.numbers(), chunk=2, name="op")[0]), of="op_data", hw=replace(HW, link_depth=2), n=8),
     Case("reshape with padding", 24, simple(lambda x: ops.reshape(x, 2, pad=0, name="op")[0], 3), of="op_data"),
     Case("zip of two streams on one channel", 2, zipped),
     # routing

@@ -11,7 +11,6 @@ import pytest
 
 from sim.tests.one_operator import Mini, at_tiles
 from sim.tile import RooflineMachine
-from sim.tile.engine import serve_all_kinds
 from step_lang import Selector, fn, fp32, ops
 from step_lang.memory_config import MemoryConfig
 
@@ -135,12 +134,6 @@ CASES = [
         ops.flat_map(fn.counter(), m.host("x", [3] * m.n), name="op"), 3 * m.n), elements=3),
     Case("rows split", 1, simple(lambda x: ops.flat_map(fn.split_rows(rows=1), x, name="op")), elements=8),
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_engine():
-    """All operators are needed: do not compile the first case's first."""
-    serve_all_kinds()
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name.replace(" ", "_"))

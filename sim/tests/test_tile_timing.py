@@ -12,7 +12,6 @@ import pytest
 from sim.prediction import warm_up
 from sim.tests.one_operator import FAST, HW, Mini, at_beats, at_tiles
 from sim.tile import BeatMachine
-from sim.tile.engine import serve_all_kinds
 from step_lang import Selector, bf16, fn, fp32, int32, ops, ragged, scalar, u32
 from step_lang.hwconfig import HardwareConfig
 from step_lang.memory_config import MemoryConfig
@@ -334,7 +333,6 @@ CASES = [
 @pytest.fixture(scope="module", autouse=True)
 def one_engine():
     """All operators are needed: do not compile the first case's first."""
-    serve_all_kinds()
     warm_up()
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from rtl_tests.cosim import RtlRun, build_rtl, check, run_rtl
 from rtl_tests.explain import explain
+from rtl_tests.harness.native import ProgramBuild
 from sim.prediction import Prediction, predict
 from step_hw.design import Design
 from step_lang import Program, Result, metrics
@@ -119,6 +120,11 @@ def _early(design: Design) -> set[int]:
     return found
 
 
+def _built(design: Design, simulator: str) -> ProgramBuild:
+    """Without the C++ compiler's optimiser: a run of some hundred cycles is over before it has optimised."""
+    return build_rtl(design, simulator, **({"opt": "quick"} if simulator == "verilator" else {}))
+
+
 def _rtl(design: Design, tensors: dict[str, np.ndarray], lowered: Result, logical: Result, prediction: Prediction,
          simulator: str) -> list[str]:
     """Values, tokens, traffic, grants, and the cycle of every beat."""
@@ -126,7 +132,7 @@ def _rtl(design: Design, tensors: dict[str, np.ndarray], lowered: Result, logica
     if simulator == "icarus":
         options["payloads"] = [f"{link.name}_link" for link in design.graph.links]
     try:
-        run = run_rtl(design, tensors, build_rtl(design, simulator), simulator=simulator, **options)
+        run = run_rtl(design, tensors, _built(design, simulator), simulator=simulator, **options)
     except StepError as error:
         return [f"the program is sound, RTL says {error}"]
     wrong = []
@@ -157,7 +163,7 @@ def _same_deadlock(design: Design, tensors: dict[str, np.ndarray], said: str, si
     wrong = []
     for simulator in simulators:
         try:
-            run_rtl(design, tensors, build_rtl(design, simulator), simulator=simulator, quiet_cycles=1000)
+            run_rtl(design, tensors, _built(design, simulator), simulator=simulator, quiet_cycles=1000)
             wrong.append(f"{simulator} ran, the model says {said}")
         except DeadlockError as error:
             if str(error) != said:
@@ -170,7 +176,7 @@ def _same_error(design: Design, tensors: dict[str, np.ndarray], said: str, simul
     wrong = []
     for simulator in simulators:
         try:
-            run_rtl(design, tensors, build_rtl(design, simulator), simulator=simulator, quiet_cycles=1000)
+            run_rtl(design, tensors, _built(design, simulator), simulator=simulator, quiet_cycles=1000)
             wrong.append(f"{simulator} ran, the model says {said}")
         except StepError as error:
             if str(error).partition(")")[0] != said.partition(")")[0]:

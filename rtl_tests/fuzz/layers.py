@@ -122,7 +122,7 @@ def _early(design: Design) -> set[int]:
 
 def _built(design: Design, simulator: str) -> ProgramBuild:
     """Without the C++ compiler's optimiser: a run of some hundred cycles is over before it has optimised."""
-    return build_rtl(design, simulator, **({"opt": "quick"} if simulator == "verilator" else {}))
+    return build_rtl(design, simulator, opt="quick") if simulator == "verilator" else build_rtl(design, simulator)
 
 
 def _rtl(design: Design, tensors: dict[str, np.ndarray], lowered: Result, logical: Result, prediction: Prediction,

@@ -4,15 +4,17 @@ import numpy as np
 import pytest
 
 from examples import attention, matmul, moe, ragged_softmax, simplified_moe, softmax, swiglu
-from sim.tile import RooflineMachine, predict
+from sim.tile import BeatMachine, RooflineMachine, predict
 from sim.tile import engine as tile_engine
 from sim.tile.engine import run_tiles
 from sim.tile.graph import tile_graph
 from sim.tile.mistakes import disagreement
 from sim.tile.network import BUFFER_BYTES, ERROR, ERROR_UNIT, GAP, GRANTED, MOST_BUFFERED, READ, SLICED, WIDTH, WRITTEN
+from sim.tile.operators import UNKNOWN
 from sim.tile.prediction import traced_streams
-from step_lang import Program, Selector, bf16, dynamic, fn, interpret, ops, scalar, u32
-from step_lang.errors import DeadlockError, RtlError, TensorError, UnknownFunction
+from step_lang import Program, Selector, bf16, dynamic, fn, interpret, ops, ragged, scalar, u32
+from step_lang.errors import DeadlockError, HardwareTooSmall, RtlError, TensorError, UnknownFunction
+from step_lang.hwconfig import HardwareConfig
 from step_lang.interpreter import Context
 from step_lang.numerics import Numerics
 from step_lang.worked_examples import EXAMPLES
@@ -207,6 +209,22 @@ def numbers(name, *shape):
     return ops.input_stream(name, scalar(u32), shape or (dynamic("D"),))
 
 
+def valid(name, *counts):
+    """Tiles of 4 x 2 of which so many rows are valid."""
+    with_rows = ops.linear_offchip_load(tensor(f"t{name}", 4, 2), (4, 2), shape=(len(counts),), stride=(0,))
+    return ops.map(fn.set_offset(), with_rows, numbers(name, len(counts)))
+
+
+def tensor(name, rows, cols):
+    return Program.current().tensor(name, (rows, cols), bf16)
+
+
+def joined(name, count):
+    """Tiles of 2 x 2k."""
+    return ops.accum(fn.concat_cols(), ops.random_offchip_load(numbers(name, count, ragged(f"k{name}")),
+                                                               tensor(f"t{name}", 2, 2), (2, 2)), rank=1)
+
+
 def sums():
     n = dynamic("N")
     return ops.map(fn.add(), numbers("a", n), numbers("b", n), name="op")
@@ -225,10 +243,35 @@ MISTAKES = [
      "the end of 'b', after 1 beats vs an element with stop 0, beat 1 of 's' (chunks of rank 0)"),
     (lambda: ops.reshape(numbers("a"), 2, name="op"), {"a": [1, 2, 3]},
      "dimension 0 of 'a' ends after 1 of a chunk vs chunk 2"),
+    (lambda: ops.map(fn.add(), valid("a", 3, 3), valid("b", 1, 2), name="op"), {"a": [3, 3], "b": [1, 2]},
+     "an element of 3 x 2 with stop 0, beat 1 of 'map_0' vs an element of 2 x 2 with stop 0, beat 1 of 'map_1'"),
+    (lambda: ops.accum(fn.add(), ops.promote(valid("a", 3, 2)), rank=1, name="op"), {"a": [3, 2]},
+     "an element of 2 x 2 with stop 1, beat 1 of 'promote_0' vs a state of 3 x 2, as of the elements before it in its "
+     "group"),
+    (lambda: ops.scan(fn.add(), ops.promote(valid("a", 3, 2)), rank=1, name="op"), {"a": [3, 2]},
+     "an element of 2 x 2 with stop 1, beat 1 of 'promote_0' vs a state of 3 x 2, as of the elements before it in its "
+     "group"),
+    (lambda: ops.map(fn.set_offset(), valid("a", 3), numbers("n", 1), name="op"), {"a": [3], "n": [4]},
+     "4 rows, beat 0 of 'n' vs an element of 3 x 2 with stop 0, beat 0 of 'map_0'"),
+    (lambda: ops.map(fn.append_row(capacity=4), valid("a", 3, 4), ops.linear_offchip_load(
+        tensor("r", 1, 2), (1, 2), shape=(2,), stride=(0,)), name="op"), {"a": [3, 4]},
+     "one row more than an element of 4 x 2 with stop 0, beat 1 of 'map_0' vs capacity 4"),
+    (lambda: ops.map(fn.concat_rows(), joined("a", 1), joined("b", 1), name="op"), {"a": [[0, 0]], "b": [[0]]},
+     "an element of 2 x 4 with stop 0, beat 0 of 'accum_0' vs an element of 2 x 2 with stop 0, beat 0 of 'accum_1'"),
+    (lambda: ops.flat_map(fn.address_range(stride=3), ops.zip(numbers("a"), numbers("b")), name="op"),
+     {"a": [2**32 - 4], "b": [3]}, "address 4294967298 vs 0..4294967295"),
+    (lambda: ops.flat_map(fn.affine_addresses(shape=(2, 2), stride=(1, 2), scale=2, base=-1), numbers("a"), name="op"),
+     {"a": [0]}, "address -1 vs 0..4294967295"),
+    (lambda: ops.map(fn.selector_index(), selectors("s"), name="op"), {"s": [{0}, {0, 1}]},
+     "beat 1 of 's' names streams {0, 1} vs exactly one"),
+    (lambda: ops.map(fn.selector_index(), selectors("s"), name="op"), {"s": [{0}, set()]},
+     "beat 1 of 's' names streams {} vs exactly one"),
 ]
 
 
-@pytest.mark.parametrize(("make", "given", "told"), MISTAKES, ids=["map", "beyond", "nothing", "chunks", "reshape"])
+@pytest.mark.parametrize(("make", "given", "told"), MISTAKES, ids=[
+    "map", "beyond", "nothing", "chunks", "reshape", "rows", "state", "states", "more rows", "capacity", "across",
+    "range", "affine", "two streams", "no stream"])
 def test_streams_that_disagree_are_named(make, given, told):
     with Program("mistake") as p:
         make()
@@ -236,3 +279,63 @@ def test_streams_that_disagree_are_named(make, given, told):
     unit, code = int(run.net.misc[ERROR_UNIT]), int(run.net.misc[ERROR])
     assert run.graph.names[unit] == "op"
     assert disagreement(run, unit, code) == told
+
+
+def test_a_count_of_rows_that_nobody_knows():
+    with Program("unknown") as p:
+        counts = ops.flatten(ops.linear_offchip_load(p.tensor("n", (1, 1), u32), (1, 1)), 0, 1)
+        tiles = ops.linear_offchip_load(p.tensor("t", (4, 2), bf16), (4, 2), shape=(1,), stride=(0,))
+        ops.map(fn.set_offset(), tiles, counts, name="op")
+    run = run_tiles(tile_graph(p, RooflineMachine()))
+    assert run.net.misc[ERROR] == UNKNOWN and run.graph.names[int(run.net.misc[ERROR_UNIT])] == "op"
+
+
+def test_a_buffer_that_its_scratchpad_does_not_hold():
+    with Program("large") as p:
+        buffers = ops.bufferize(ops.input_stream("a", scalar(u32), (2, ragged("r"))), rank=1)
+        ops.linear_offchip_store(ops.streamify(buffers, repeat=2), p.tensor("y", (16, 1), u32))
+    machine = BeatMachine(HardwareConfig(tile=2, scratchpad_frames=4, page_frames=2))
+    assert predict(p, machine, {"a": [[1], [2, 3, 4, 5]]}).cycles > 0
+    with pytest.raises(RtlError, match="beat 5 of 'a' no longer fits into vs its scratchpad's 4 tiles; fix"):
+        predict(p, machine, {"a": [[1], [2, 3, 4, 5, 6]]})
+
+
+def test_more_dimensions_than_a_stop_can_end():
+    with Program("deep") as p:
+        stream = ops.input_stream("a", scalar(u32), (1,))
+        for _ in range(16):
+            stream = ops.repeat(stream, 1)
+        ops.linear_offchip_store(stream, p.tensor("y", (1, 1), u32))
+    with pytest.raises(HardwareTooSmall, match="stream 'repeat_15': rank 16 vs at most 15; fix: flatten"):
+        predict(p, None, {"a": [0]})
+
+
+def same_as_interpreted(program, given, **tensors):
+    predicted, expected = predict(program, None, given), interpret(program, tensors, given)
+    tokens = traced_streams(predicted.run)
+    for stream in program.streams:
+        assert repr(tokens[stream.name].stop) == repr(expected.streams[stream.name].stop), stream.name
+    assert predicted.offchip_bytes == expected.offchip_bytes
+    return tokens, expected
+
+
+def test_a_buffer_whose_reference_is_repeated_lives_until_the_last_copy_was_used():
+    with Program("copies") as p:
+        buffers = ops.bufferize(ops.input_stream("a", scalar(u32), (4, ragged("r"))), rank=1)
+        for i, stream in enumerate((ops.repeat(buffers, 3), ops.repeat(ops.repeat(buffers, 2), 2))):
+            ops.linear_offchip_store(ops.streamify(stream, repeat=2), p.tensor(f"y{i}", (60, 1), u32))
+    same_as_interpreted(p, {"a": [[1, 2], [3], [4], [5, 6, 7]]})
+
+
+def test_a_row_repeats_for_as_many_rows_as_there_are():
+    """None of them, where there is none."""
+    with Program("rows") as p:
+        row = ops.linear_offchip_load(tensor("r", 1, 2), (1, 2), shape=(3,), stride=(0,))
+        tiles = valid("n", 0, 1, 3)
+        for i, pair in enumerate(((row, tiles), (tiles, row))):
+            rows = ops.flat_map(fn.split_rows(rows=1), ops.map(fn.sub(), *pair, name=f"op{i}"))
+            ops.linear_offchip_store(rows, tensor(f"y{i}", 4, 2))
+    made = {"r": np.ones((1, 2), dtype=bf16.numpy), "tn": np.ones((4, 2), dtype=bf16.numpy)}
+    tokens, expected = same_as_interpreted(p, {"n": [0, 1, 3]}, **made)
+    for name in ("op0", "op1"):
+        assert [len(x) for x in tokens[name].data] == [len(x) for x in expected.streams[name].data] == [0, 1, 3]

@@ -11,7 +11,10 @@ from step_lang.mapping.scratchpads import check_buffer
 from step_lang.memory_config import MemoryConfig
 from step_lang.program import Program
 
-__all__ = ["check_buffers", "check_capacity"]
+__all__ = ["check_buffers", "check_capacity", "check_ranks"]
+
+MOST_RANK = 15
+"""Tokens, here as in hardware, have four bits for a stop."""
 
 
 def check_capacity(program: Program, memory: MemoryConfig) -> None:
@@ -25,6 +28,14 @@ def check_capacity(program: Program, memory: MemoryConfig) -> None:
             raise HardwareTooSmall(f"off-chip memory for '{tensor.name}': {total} bytes vs {memory.capacity_bytes}",
                                    operator=tensor,
                                    fix=f"set memory.capacity_bytes to at least {1 << (whole - 1).bit_length()}")
+
+
+def check_ranks(program: Program) -> None:
+    """Raise `HardwareTooSmall` for a stream with more dimensions than a token can say the end of."""
+    for stream in program.streams:
+        if stream.rank > MOST_RANK:
+            raise HardwareTooSmall(f"stream '{stream.name}': rank {stream.rank} vs at most {MOST_RANK}",
+                                   operator=stream.producer, fix="flatten outer dimensions")
 
 
 def check_buffers(program: Program, hw: HardwareConfig) -> None:

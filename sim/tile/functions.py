@@ -15,17 +15,21 @@ from ..values import INDEX, NO_OPERATION, operate, operation_of, selector_index,
 from .cost import BY_ROWS, INTERVAL, MEMORY_IN, TILE, beats, ceil_div, work_of
 from .network import NO_VALUE
 
-__all__ = ["FUNCTION_END", "arity_of", "call_cost", "element_bytes", "led", "pack_function", "result", "result_cols",
-           "result_rows", "tail"]
+__all__ = ["FUNCTION_END", "NO_INDEX", "UNKNOWN_ROWS", "arity_of", "call_cost", "element_bytes", "led",
+           "pack_function", "result", "result_cols", "result_rows", "sizes_fit", "tail"]
 
 (ARITY, SIZE, FLOPS, OPERATION, FORM, OUT_FORM, WIDTH, CONSTANT, TRANSPOSED, BYTES0, BYTES1,
- DYNAMIC, FUNCTION_END) = range(13)
+ DYNAMIC, CAPACITY, FUNCTION_END) = range(14)
 """Parameters of a unit that applies a function; ``BYTES``: of an element of a tile."""
 
 SAME, BROADCAST, PRODUCT, ONE_COLUMN, MORE_ROWS, MORE_COLS, VALUE_ROWS, PADDING_ROWS, ONE_MORE_ROW, SCALAR = range(10)
 _SIZES = {"matmul": PRODUCT, "row_sum": ONE_COLUMN, "row_max": ONE_COLUMN, "concat_rows": MORE_ROWS,
           "concat_cols": MORE_COLS, "set_offset": VALUE_ROWS, "append_row": ONE_MORE_ROW, "selector_index": SCALAR}
 NOTHING, OF_INPUT, OF_RESULT, MULTIPLY_ADDS = range(4)
+NO_INDEX = NO_VALUE + 1
+"""Control value of the index of a selector that does not name exactly one stream."""
+UNKNOWN_ROWS = -2
+"""Rows of a result that a value says which the model does not compute."""
 
 
 def element_bytes(type_: Any) -> int:
@@ -60,6 +64,7 @@ def pack_function(op: Any, unit: int, build: Any) -> None:
         par[CONSTANT] = int(fn.params.get("factor", 0)) if fn.name == "scale" else 0
     par[TRANSPOSED] = bool(fn.params.get("transpose_b"))
     par[[BYTES0, BYTES1]] = element_bytes(types[0]), element_bytes(types[-1]) if binary else 0
+    par[CAPACITY] = fn.params.get("capacity") or 0
     par[DYNAMIC] = isinstance(out, Tile) and not isinstance(out.rows, int)
 
 
@@ -76,7 +81,8 @@ def result(net, par, a, b):
     if operation == NO_OPERATION or a == NO_VALUE:
         return NO_VALUE
     if operation == INDEX:
-        return selector_index(net, a, par[WIDTH])
+        index = selector_index(net, a, par[WIDTH])
+        return index if index >= 0 else NO_INDEX
     if par[ARITY] == 1:
         b = par[CONSTANT]
     if b == NO_VALUE:
@@ -85,19 +91,38 @@ def result(net, par, a, b):
 
 
 @compiled
+def sizes_fit(par, rows, cols, rows1, cols1):
+    """Do the tiles' sizes fit one another? Those that are static were checked when the program was built."""
+    size = par[SIZE]
+    if par[ARITY] != 2:
+        return True
+    if size == BROADCAST:
+        return (rows == rows1 or rows == 1 or rows1 == 1) and (cols == cols1 or cols == 1 or cols1 == 1)
+    if size == PRODUCT:
+        return cols == (cols1 if par[TRANSPOSED] != 0 else rows1)
+    if size == MORE_ROWS or size == ONE_MORE_ROW:
+        return cols == cols1
+    if size == MORE_COLS:
+        return rows == rows1
+    return True
+
+
+@compiled
 def result_rows(net, par, rows, rows1, value):
-    """Rows of the result; -1 for more rows than the tile has, or where they are not known."""
+    """Rows of the result; -1 for more than there are or may be, and `UNKNOWN_ROWS`."""
     size = par[SIZE]
     if size == BROADCAST:
-        return max(rows, rows1)
+        return rows if rows1 == 1 else rows1
     if size == MORE_ROWS:
         return rows + rows1
     if size == ONE_MORE_ROW:
-        return rows + 1
+        return rows + 1 if par[CAPACITY] == 0 or rows < par[CAPACITY] else -1
     if size == SCALAR:
         return 1
     if size == VALUE_ROWS or size == PADDING_ROWS:
-        if value == NO_VALUE or value > rows:
+        if value == NO_VALUE:
+            return UNKNOWN_ROWS
+        if value > rows:
             return -1
         return value if size == VALUE_ROWS else rows - value
     return rows
@@ -108,7 +133,7 @@ def result_cols(par, cols, rows1, cols1):
     """Columns of the result."""
     size = par[SIZE]
     if size == BROADCAST:
-        return max(cols, cols1)
+        return cols if cols1 == 1 else cols1
     if size == PRODUCT:
         return rows1 if par[TRANSPOSED] != 0 else cols1
     if size == ONE_COLUMN or size == SCALAR:

@@ -17,6 +17,7 @@ from step_lang.types import BufferRef, Selector, Tile, Tuple
 
 from ..selectors import pack_selectors
 from ..values import _is_integer
+from .capacity import check_ranks
 from .cost import COSTS
 from .machine import Machine, Plan
 from .memory import SharedMemory, list_ports, make_memory
@@ -179,6 +180,7 @@ def tile_graph(program: Program, machine: Machine, streams: Mapping[str, Any] | 
     """
     from .engine import operator_modules
 
+    check_ranks(program)
     modules = operator_modules()
     kinds, names, operators = [], [], []
     unit_of: dict[str, int] = {}

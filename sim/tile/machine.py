@@ -35,6 +35,8 @@ class Machine(ABC):
 
     memory: MemoryConfig
     live_buffers: int
+    frames = 0
+    """Physical tiles that a scratchpad holds; 0: any number."""
     has_elements = False
     """Whether the memory knows physical tiles (`element_order`)."""
 
@@ -130,6 +132,10 @@ class BeatMachine(Machine):
     @property
     def live_buffers(self) -> int:  # type: ignore[override]
         return self.hw.references
+
+    @property
+    def frames(self) -> int:  # type: ignore[override]
+        return self.hw.scratchpad_frames
 
     def _beats(self, type_: Any) -> int:
         if not isinstance(type_, Tile) or not type_.is_static:

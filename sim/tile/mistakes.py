@@ -7,10 +7,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from step_lang.errorcodes import ErrorCode, code_name
 
 from ..selectors import BITS
 from .engine import TileRun, operator_modules
+from .functions import sizes_fit
 from .network import BASE, COLS, COUNT, DONE, EMPTY, HEAD, PUSHED, ROWS, TOKEN, VALUE
 
 __all__ = ["disagreement"]
@@ -55,6 +58,13 @@ def disagreement(run: TileRun, unit: int, code: int) -> str:
                 f"buffer that beat {beats[0].number} of '{beats[0].stream}' refers to")
     elif code == ErrorCode.ADDRESS_RANGE and beats[0] and hasattr(op, "grid"):
         told = f"address {beats[0].value} vs 0..{math.prod(op.grid) - 1}, the tiles of tensor '{op.tensor.name}'"
+    elif code == ErrorCode.ADDRESS_RANGE and kind == "flat_map" and beats[0]:
+        told = f"address {_address(run, unit, op.fn, beats[0].value)} vs 0..{2**32 - 1}"
+    elif code == ErrorCode.EXHAUSTED and kind == "bufferize" and beats[0]:
+        told = (f"a buffer that beat {beats[0].number} of '{beats[0].stream}' no longer fits into vs its scratchpad's "
+                f"{run.graph.machine.frames} tiles")
+    elif code == ErrorCode.SHAPE and kind in ("map", "accum", "scan"):
+        told = _sizes(run, unit, op, beats)
     elif code == ErrorCode.OVERFLOW:
         tiles = math.prod(op.grid)
         told = f"tile {tiles} of tensor '{op.tensor.name}' is stored vs its tiles 0..{tiles - 1}"
@@ -71,6 +81,31 @@ def disagreement(run: TileRun, unit: int, code: int) -> str:
         elif beat:
             told = f"{beat} vs stops of at most {op.rank} in a chunk of that rank"
     return told or f"{kind} '{graph.names[unit]}' raises {code_name(code)} vs streams that agree"
+
+
+def _address(run: TileRun, unit: int, fn: Any, value: int) -> int:
+    """What a flat_map of addresses is about to make."""
+    piece = int(run.st[unit, operator_modules()["flat_map"].PIECE])
+    if fn.name == "address_range":
+        return (value & 2**32 - 1) + piece * int(fn.params["stride"])
+    at = np.unravel_index(piece, fn.params["shape"])
+    return int(fn.params["base"] + value * fn.params["scale"] + np.dot(at, fn.params["stride"]))
+
+
+def _sizes(run: TileRun, unit: int, op: Any, beats: Sequence[_Beat | None]) -> str | None:
+    """Tiles that do not fit one another, a state, or a count of rows."""
+    first, other = beats[0], beats[-1]
+    if first is None or other is None:
+        return None
+    if op.fn.name == "set_offset":
+        return f"{other.value} rows, beat {other.number} of '{other.stream}' vs {first}"
+    if op.fn.name == "append_row":
+        return f"one row more than {first} vs capacity {op.fn.params['capacity']}"
+    if len(beats) == 2 and not sizes_fit.py_func(run.graph.par[unit], *first[3:5], *other[3:5]):
+        return f"{first} vs {other}"
+    module = operator_modules()[op.kind]
+    rows, cols = (int(run.st[unit, place]) for place in (module.STATE_ROWS, module.STATE_COLS))
+    return f"{first} vs a state of {rows} x {cols}, as of the elements before it in its group"
 
 
 def _beats(run: TileRun, unit: int) -> list[_Beat | None]:
@@ -116,6 +151,9 @@ def _bits(run: TileRun, op: Any, beat: _Beat) -> list[int]:
 
 
 def _selector(run: TileRun, op: Any, beat: _Beat) -> str:
+    if op.kind == "map":  # selector_index
+        named = ", ".join(map(str, _bits(run, op, beat)))
+        return f"beat {beat.number} of '{beat.stream}' names streams {{{named}}} vs exactly one"
     streams = len(op.outputs) if op.kind == "partition" else len(op.inputs) - 1
     beyond = [k for k in _bits(run, op, beat) if k >= streams]
     named = f"names stream {beyond[0]} vs streams 0..{streams - 1}" if beyond else "names no stream vs at least one"

@@ -12,6 +12,7 @@ from step_lang.errors import BadParameter, StreamProtocolError, TypeMismatch
 from step_lang.types import Tile, Type
 
 from .base import Function
+from .support import joined
 
 __all__ = ["AppendRow"]
 
@@ -48,7 +49,7 @@ class AppendRow(Function):
     def apply(self, numerics: Any, *arrays: np.ndarray) -> np.ndarray:
         tiles, rows = arrays
         self._check(tiles.shape[1])
-        return np.concatenate([tiles, rows], axis=1)
+        return joined("append_row", [tiles, rows], "rows")
 
     def flops(self, *types: Type) -> Any:
         return 0

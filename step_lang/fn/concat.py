@@ -13,7 +13,7 @@ from step_lang.errors import BadParameter, TypeMismatch
 from step_lang.types import Tile, Type
 
 from .base import Function
-from .support import filled, single_tile
+from .support import filled, joined, single_tile
 
 __all__ = ["Concat"]
 
@@ -57,10 +57,10 @@ class Concat(Function):
         return filled(self.name, init, 0, single_tile(self.name, types))
 
     def apply(self, numerics: Any, *arrays: np.ndarray) -> np.ndarray:
-        return np.concatenate(arrays, axis=1 if self.along == "rows" else 2)
+        return joined(self.name, arrays, self.along)
 
     def fold_all(self, numerics: Any, steps: Sequence[np.ndarray]) -> np.ndarray:
-        return np.concatenate(list(steps), axis=1 if self.along == "rows" else 2)
+        return joined(self.name, steps, self.along)
 
     def flops(self, *types: Type) -> Any:
         return 0

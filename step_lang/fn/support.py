@@ -19,6 +19,7 @@ __all__ = [
     "broadcast_type",
     "check_dtype",
     "filled",
+    "joined",
     "lowest",
     "numbered",
     "single_tile",
@@ -30,6 +31,17 @@ def check_dtype(name: str, tile: Tile, allowed: Sequence[str]) -> None:
     if tile.dtype.name not in allowed:
         raise TypeMismatch(f"{name} of element type {tile.dtype} vs {', '.join(allowed)}",
                            fix=f"convert it first with map(cast(dtype={allowed[0]!r}), ..)")
+
+
+def joined(name: str, arrays: Sequence[np.ndarray], along: str) -> np.ndarray:
+    """Tiles ``[n, rows, cols]`` joined along their rows or cols. Raises `TypeMismatch` for tiles whose sizes, known at
+    run time only, differ across."""
+    axis, across = (1, "cols") if along == "rows" else (2, "rows")
+    sizes = [array.shape[3 - axis] for array in arrays]
+    other = next((size for size in sizes if size != sizes[0]), None)
+    if other is not None:
+        raise TypeMismatch(f"{name} {across}: {sizes[0]} vs {other}", fix=f"join tiles of the same {across}")
+    return np.concatenate(list(arrays), axis=axis)
 
 
 def single_tile(name: str, types: Sequence[Type]) -> Tile:

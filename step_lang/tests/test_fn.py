@@ -302,6 +302,18 @@ def test_concat_dynamic_types():
         fn.concat_rows().result_type(Tile(2, 8, bf16), Tile(2, 4, bf16))
 
 
+@pytest.mark.parametrize(("name", "rows", "cols", "across"), [
+    ("concat_rows", 2, 6, "cols: 3 vs 6"), ("concat_cols", 4, 3, "rows: 2 vs 4"), ("append_row", 1, 4, "cols: 3 vs 4")])
+def test_tiles_whose_sizes_at_run_time_do_not_join(name, rows, cols, across):
+    """Both sizes may be open in the types."""
+    f, pair = fn.get(name), (tiles(15, 1, 2, 3), tiles(16, 1, rows, cols))
+    with pytest.raises(TypeMismatch, match=f"{name} {across}; fix: join tiles of the same {across[:4]}"):
+        f.apply(NUM, *pair)
+    if f.grows:
+        with pytest.raises(TypeMismatch, match=f"{name} {across}"):
+            f.fold_all(NUM, pair)
+
+
 # Selectors
 
 

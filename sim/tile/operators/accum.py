@@ -5,7 +5,7 @@ from step_lang.errorcodes import ErrorCode
 from ...compiled import compiled
 from ..cost import TILE, beats, comes, finish, leaves, leaves_last, starts
 from ..folds import FOLD_END, INIT, RANK, folded, pack_fold
-from ..functions import MORE_COLS, MORE_ROWS, SIZE, arity_of, call_cost, result_cols, tail
+from ..functions import MORE_COLS, MORE_ROWS, SIZE, arity_of, call_cost, result_cols, sizes_fit, tail
 from ..joins import all_there, join
 from ..network import (
     COLS,
@@ -28,7 +28,7 @@ KIND = "accum"
 HOLLOW, INIT_ROWS, INIT_COLS, KEEPS, PASSES, PACKS = range(FOLD_END, FOLD_END + 6)
 # PASSES, PACKS: in hardware beats of the elements are those of the state, and pass; rows are packed.
 COUNT, STATE_ROWS, STATE_COLS, STATE, BLOCK = range(5)   # BLOCK: when the first beats of such a state left, -1 before
-MISALIGNED = ErrorCode.MISALIGNED
+MISALIGNED, SHAPE = ErrorCode.MISALIGNED, ErrorCode.SHAPE
 
 
 def pack(op, unit, build):
@@ -70,6 +70,12 @@ def step(u, par, st, ins, outs, net, now):
         rows1, cols1 = field(net, ins[other], ROWS), field(net, ins[other], COLS)
         value = field(net, ins[0], VALUE)
         out_cols = result_cols(par, cols, rows1, cols1) if n == 2 or par[SIZE] != MORE_COLS else cols
+        if st[COUNT] > 0 and par[KEEPS] == 0:
+            same_rows = rows == st[STATE_ROWS] or par[SIZE] == MORE_ROWS
+            if not same_rows or (out_cols != st[STATE_COLS] and par[SIZE] != MORE_COLS):
+                return fail(net, u, SHAPE)
+        if not sizes_fit(par, rows, cols, rows1, cols1):
+            return fail(net, u, SHAPE)
         work = call_cost(net, u, par, rows, cols, rows1, cols1, rows, out_cols)
         for k in range(n):
             after = tail(net, u, par, work, k, True, rows, rows, out_cols, cols)

@@ -1,5 +1,7 @@
 """bufferize: elements to a buffer, whose reference leaves when it is complete."""
 
+from step_lang.errorcodes import ErrorCode
+
 from ...compiled import compiled
 from ..cost import TILE, beats, finish, meets, work_of
 from ..functions import element_bytes
@@ -16,6 +18,7 @@ from ..network import (
     VALUE,
     append,
     available,
+    fail,
     field,
     is_bare,
     is_done,
@@ -27,17 +30,18 @@ from ..network import (
 )
 
 KIND = "bufferize"
-RANK, BYTES, RECORD, LIVE, HOLLOW = range(5)
-OPEN, BUFFER = 0, 1
+RANK, BYTES, RECORD, LIVE, HOLLOW, FRAMES = range(6)
+OPEN, BUFFER, FILLED = range(3)
+EXHAUSTED = ErrorCode.EXHAUSTED
 
 
 def pack(op, unit, build):
-    """Rank, bytes of an element of a tile, buffers that may be live."""
+    """Rank, bytes of an element of a tile, buffers that may be live, physical tiles that the scratchpad has."""
     par = build.par[unit]
     record = build.reserve(RECORD_WORDS, [unit])
     build.preset(record + RECORD_PAGE, [build.machine.page_bytes(op.inputs[0].type)])
-    par[[RANK, BYTES, RECORD, LIVE, HOLLOW]] = (op.rank, element_bytes(op.inputs[0].type), record, build.live_buffers,
-                                               op.hollow)
+    par[[RANK, BYTES, RECORD, LIVE, HOLLOW, FRAMES]] = (op.rank, element_bytes(op.inputs[0].type), record,
+                                                       build.live_buffers, op.hollow, build.machine.frames)
     build.records[unit] = record
 
 
@@ -69,11 +73,15 @@ def step(u, par, st, ins, outs, net, now):
         if live == par[LIVE] - 1:
             start = max(start, net.heap[par[RECORD] + RECORD_FREED])
         st[BUFFER] = new_buffer(net, par[RECORD])
-        st[OPEN] = 1
+        st[OPEN], st[FILLED] = 1, 0
     rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
     bare = is_bare(token)
     nbytes = 0 if bare else rows * cols * par[BYTES]
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 and not bare else 1
+    if not bare:
+        st[FILLED] += count
+        if st[FILLED] > par[FRAMES] > 0:
+            return fail(net, u, EXHAUSTED)
     end = finish(net, u, start, last, work_of(net, u, 0, nbytes, count))
     if not bare or stop < par[RANK]:
         append(net, st[BUFFER], token, field(net, ins[0], VALUE), rows, cols, nbytes)

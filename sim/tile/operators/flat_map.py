@@ -2,6 +2,7 @@
 
 import math
 
+from step_lang.errorcodes import ErrorCode
 from step_lang.errors import UnknownFunction
 
 from ...compiled import compiled
@@ -32,6 +33,7 @@ AFFINE, RANGE, COUNTER, SPLIT_ROWS = range(4)
 MODES = {"affine_addresses": AFFINE, "address_range": RANGE, "counter": COUNTER, "split_rows": SPLIT_ROWS}
 PIECE = HELD_END
 MOST_LOOPS = 16
+ADDRESS_RANGE = ErrorCode.ADDRESS_RANGE
 
 
 def pack(op, unit, build):
@@ -135,6 +137,8 @@ def step(u, par, st, ins, outs, net, now):
         out_rows = par[SPLIT]
         if par[DROP] != 0:
             out_rows = min(out_rows, rows - i * out_rows)
+    if mode <= RANGE and (out_value < 0 or out_value > 0xFFFFFFFF):
+        return fail(net, u, ADDRESS_RANGE)
     st[PIECE] += 1
     over = st[PIECE] == pieces
     if over:

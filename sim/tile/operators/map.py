@@ -4,12 +4,25 @@ from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
 from ..cost import comes, finish, leaves_last, leaves_led, starts
-from ..functions import arity_of, call_cost, led, pack_function, result, result_cols, result_rows, tail
+from ..functions import (
+    NO_INDEX,
+    UNKNOWN_ROWS,
+    arity_of,
+    call_cost,
+    led,
+    pack_function,
+    result,
+    result_cols,
+    result_rows,
+    sizes_fit,
+    tail,
+)
 from ..joins import all_there, join
 from ..network import COLS, ROWS, TOKEN, VALUE, fail, field, is_bare, is_done, pop, push, room
+from . import UNKNOWN
 
 KIND = "map"
-MISALIGNED = ErrorCode.MISALIGNED
+MISALIGNED, SHAPE, SELECTOR = ErrorCode.MISALIGNED, ErrorCode.SHAPE, ErrorCode.SELECTOR
 
 
 def pack(op, unit, build):
@@ -35,9 +48,13 @@ def step(u, par, st, ins, outs, net, now):
         other = n - 1
         rows1, cols1 = field(net, ins[other], ROWS), field(net, ins[other], COLS)
         value = result(net, par, field(net, ins[0], VALUE), field(net, ins[other], VALUE))
+        if value == NO_INDEX:
+            return fail(net, u, SELECTOR)
         out_rows = result_rows(net, par, rows, rows1, field(net, ins[other], VALUE))
-        if out_rows < 0:
-            return fail(net, u, MISALIGNED)
+        if out_rows == UNKNOWN_ROWS:
+            return fail(net, u, UNKNOWN)
+        if out_rows < 0 or not sizes_fit(par, rows, cols, rows1, cols1):
+            return fail(net, u, SHAPE)
         out_cols = result_cols(par, cols, rows1, cols1)
         work = call_cost(net, u, par, rows, cols, rows1, cols1, out_rows, out_cols)
         for k in range(n):

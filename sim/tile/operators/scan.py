@@ -4,19 +4,21 @@ from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
 from ..cost import finish, leaves, leaves_last, starts
-from ..folds import INIT, RANK, folded, pack_fold
-from ..functions import arity_of, call_cost, result_cols
+from ..folds import FOLD_END, INIT, RANK, folded, pack_fold
+from ..functions import arity_of, call_cost, result_cols, sizes_fit
 from ..joins import all_there, join
 from ..network import COLS, ROWS, TOKEN, VALUE, fail, field, is_bare, is_done, pop, push, room, stop_of
 
 KIND = "scan"
-INSIDE, STATE = 0, 1
-MISALIGNED = ErrorCode.MISALIGNED
+KEEPS = FOLD_END
+INSIDE, STATE, STATE_ROWS, STATE_COLS = range(4)
+MISALIGNED, SHAPE = ErrorCode.MISALIGNED, ErrorCode.SHAPE
 
 
 def pack(op, unit, build):
     """See `sim.tile.folds`."""
     pack_fold(op, unit, build)
+    build.par[unit, KEEPS] = op.fn.name == "last"
 
 
 @compiled
@@ -37,6 +39,11 @@ def step(u, par, st, ins, outs, net, now):
         other = n - 1
         rows1, cols1 = field(net, ins[other], ROWS), field(net, ins[other], COLS)
         out_cols = result_cols(par, cols, rows1, cols1)
+        if st[INSIDE] != 0 and par[KEEPS] == 0 and (rows != st[STATE_ROWS] or out_cols != st[STATE_COLS]):
+            return fail(net, u, SHAPE)
+        if not sizes_fit(par, rows, cols, rows1, cols1):
+            return fail(net, u, SHAPE)
+        st[STATE_ROWS], st[STATE_COLS] = rows, out_cols
         end = finish(net, u, start, last, call_cost(net, u, par, rows, cols, rows1, cols1, rows, out_cols))
         value = field(net, ins[0], VALUE)
         st[STATE] = folded(par, st[STATE] if st[INSIDE] != 0 else par[INIT], value)

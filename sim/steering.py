@@ -40,7 +40,8 @@ def check_steering(graph: UnitGraph) -> None:
                 raise UnknownFunction(
                     f"the model of {unit.kind} '{unit.name}' ({unit.origin}), which '{graph.links[link].name}' steers: "
                     f"values made by {maker.kind} '{maker.name}' ({maker.origin}) vs values that the model computes",
-                    fix="run it on RTL, or steer by an input stream, selectors, and integer scalars made of these")
+                    fix="run it on RTL (step-hw cosim), or steer by an input stream, selectors, and integer scalars "
+                        "made of these")
 
 
 class _Walk:

@@ -156,7 +156,7 @@ class RunRecord:
 
 
 _KEYS = {"version": int, "program": str, "function": str, "parameters": dict, "sha256": str, "streams": list,
-         "arbitration": dict, "numbers": dict}
+         "arbitration": dict, "numbers": dict, "beside": dict}
 """What ``run.json`` has at least."""
 
 
@@ -169,10 +169,10 @@ def _document(directory: Path) -> dict[str, Any]:
         if document.get("version", _VERSION) != _VERSION:
             raise BuildError(f"run record {directory}: version {document['version']} vs {_VERSION}",
                              fix="run step-hw cosim again")
+        document.setdefault("beside", {})
         for key, type_ in _KEYS.items():
             if not isinstance(document.get(key), type_):
                 raise ValueError(f"without '{key}', {type_.__name__}")
-    document.setdefault("beside", {})
     return document
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rtl_tests.cosim import RtlRun, build_rtl, check, run_rtl
+from rtl_tests.cosim import build_rtl, check, links_to_reassembles, run_rtl
 from rtl_tests.explain import explain
 from rtl_tests.harness.native import ProgramBuild
 from sim.prediction import Prediction, predict
@@ -86,7 +86,7 @@ def _traffic(program: Program, logical: Result, lowered: Result, prediction: Pre
     counts = {"symbolic": int(costs.offchip_bytes), "interpreter": logical.offchip_bytes,
               "lowered": lowered.offchip_bytes}
     routed = any(op.kind == "reassemble" for op in program.operators)
-    if not routed or prediction.offchip_bytes > lowered.offchip_bytes:  # see `_early`
+    if not routed or prediction.offchip_bytes > lowered.offchip_bytes:  # see `links_to_reassembles`
         counts["model"] = prediction.offchip_bytes
     int(costs.onchip_bytes), int(costs.flops)  # have a value
     return [f"off-chip bytes: {counts}"] if len(set(counts.values())) > 1 else []
@@ -94,7 +94,7 @@ def _traffic(program: Program, logical: Result, lowered: Result, prediction: Pre
 
 def _model(design: Design, lowered: Result, prediction: Prediction) -> list[str]:
     """The model's tokens on every link."""
-    trace, early = prediction.outcome.trace, _early(design)
+    trace, early = prediction.outcome.trace, links_to_reassembles(design.graph)
     for link in design.graph.links:
         tokens = lowered.streams[link.stream]
         found = (trace[trace[:, 1] == link.index, 2] & 63).tolist()
@@ -102,22 +102,6 @@ def _model(design: Design, lowered: Result, prediction: Prediction) -> list[str]
         if found != (wanted[:len(found)] if link.index in early else wanted):
             return [f"link '{link.name}': model {found} vs {wanted}"]
     return []
-
-
-def _early(design: Design) -> set[int]:
-    """Links that lead to an input of a reassemble. A run is over with its last store, and a reassemble passes done on
-    when its selectors are done (a loop may need that), so that what no selector chose may still be on its way."""
-    units, found = design.graph.units, set()
-    todo = [link for unit in units if unit.kind == "reassemble" for link in unit.inputs[:-1]]
-    while todo:
-        link = todo.pop()
-        if link in found:
-            continue
-        found.add(link)
-        source = design.graph.links[link].source
-        if source is not None:
-            todo += units[source[0]].inputs
-    return found
 
 
 def _built(design: Design, simulator: str) -> ProgramBuild:
@@ -139,23 +123,13 @@ def _rtl(design: Design, tensors: dict[str, np.ndarray], lowered: Result, logica
     if run.arbitration != prediction.arbitration:
         wrong.append(f"grants: RTL {run.arbitration} vs model {prediction.arbitration}")
     else:
-        wrong += _checked(design, run, lowered, logical)
+        wrong += check(design, run, lowered, logical).differences
     if run.cycles != prediction.cycles:
         wrong.append(f"cycles: RTL {run.cycles} vs model {prediction.cycles}")
     if run.peak_frames != prediction.peak_frames:
         wrong.append(f"scratchpad peaks: RTL {run.peak_frames} vs model {prediction.peak_frames}")
     parted = explain(design, run, prediction, tensors, simulator=simulator)
     return wrong + ([parted.text] if parted.divergences else [])
-
-
-def _checked(design: Design, run: RtlRun, lowered: Result, logical: Result) -> list[str]:
-    """`check`, but for what is allowed to be unfinished (`_early`)."""
-    short = {design.graph.links[i].name for i in _early(design)
-             if len(run.native.of_link(i)) < len(lowered.streams[design.graph.links[i].stream]) + 1}
-    allowed = tuple(f"link '{name}': RTL moved " for name in sorted(short))
-    if short:
-        allowed = (*allowed, "offchip_read_bytes: ")
-    return [text for text in check(design, run, lowered, logical).differences if not text.startswith(allowed)]
 
 
 def _same_deadlock(design: Design, tensors: dict[str, np.ndarray], said: str, simulators: Sequence[str]) -> list[str]:

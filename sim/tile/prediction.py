@@ -103,7 +103,7 @@ def predict(program: Program, machine: Machine | None = None,
         if code == UNKNOWN:
             raise UnknownFunction("a value that steers it vs values that the model computes: input streams, selectors, "
                                   "integer scalars made of these", operator=operator,
-                                  fix="run it in the interpreter or on RTL, or steer it by an input stream")
+                                  fix="run it on RTL (step-hw cosim), or steer it by an input stream")
         raise RtlError(disagreement(run, unit, code), operator=operator, fix=fix_of(code))
     unfinished = waiting_report(run)
     if unfinished:

@@ -52,7 +52,8 @@ __all__ = ["cosim", "run"]
 def cosim(**options: Any) -> None:
     """Simulate PROGRAM on RTL; compare bits and cycles.
 
-    Every stored tensor and every token of every link is compared with the interpreter, the cycle count with the model.
+    Every stored tensor and every token of every link is compared with the interpreter, the cycle count with the model
+    (but where values from tensors or of floats steer the program: these the model does not have).
     Writes Verilog, pictures, the stored tensors and result.json to -o (default: build/<program>), and the directory
     run, from which 'step-hw replay' repeats the run: program, inputs, the order in which streams were merged, results.
     """
@@ -92,7 +93,8 @@ def run(
         build = build_rtl(design, simulator, native=simulator == "verilator", trace=waves is not None)
     console.print("simulating RTL ...", style="dim")
     found = measure(
-        design, tensors, build, simulator, constants, expected=expected, progress=console.is_terminal, waves=waves
+        design, tensors, build, simulator, constants, expected=expected, progress=console.is_terminal, waves=waves,
+        needs_model=False,
     )
     stored = [_save(output / f"{name}.npy", tensor) for name, tensor in found.rtl.tensors.items()]
     record = _record(file, design, tensors, found, simulator).save(output / "run")
@@ -167,7 +169,8 @@ def _table(design: Design, found: Measurement, simulator: str, where: str, more:
         f"{design.program.name} on T = {design.hw.tile}, {simulator}",
         [
             ("cycles", f"{rtl.cycles:,} (first off-chip read to last off-chip write)"),
-            ("model", f"{found.prediction.cycles:,} cycles ({found.error:+.2%}), from {where}"),
+            ("model", "none: values steer the program that the model does not compute" if found.prediction is None
+             else f"{found.prediction.cycles:,} cycles ({found.error:+.2%}), from {where}"),
             ("roofline", f"{bound.cycles:,.0f} cycles, {bound.bound} bound: {bound.cycles / rtl.cycles:.1%} reached"),
             ("off-chip", f"{rtl.offchip_read_bytes:,} B read, {rtl.offchip_write_bytes:,} B written: {traffic}"),
             (
@@ -177,7 +180,7 @@ def _table(design: Design, found: Measurement, simulator: str, where: str, more:
             ),
             (
                 "bit-exact",
-                "yes: RTL = lowered program = program, every tensor and every token of every link"
+                "yes: RTL = lowered program = program, every tensor and every token of every link" + _unfinished(found)
                 if found.verdict.bit_exact
                 else "NO: " + "; ".join(found.verdict.differences),
             ),
@@ -189,6 +192,11 @@ def _table(design: Design, found: Measurement, simulator: str, where: str, more:
             *more,
         ],
     )
+
+
+def _unfinished(found: Measurement) -> str:
+    links = found.verdict.unfinished
+    return f"; but what no reassemble chose, on its way with the last store: {', '.join(links)}" if links else ""
 
 
 def _save(path: Path, tensor: np.ndarray) -> Path:

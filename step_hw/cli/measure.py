@@ -11,6 +11,7 @@ import numpy as np
 
 from step_hw.design import Design
 from step_lang import Metrics, Result, metrics
+from step_lang.errors import UnknownFunction
 from step_lang.roofline import Roofline, roofline
 
 if TYPE_CHECKING:
@@ -43,29 +44,32 @@ def expect(
 
 @dataclass
 class Measurement:
-    """RTL, model and expectation of one run."""
+    """RTL, model and expectation of one run; ``prediction`` is None where values steer the program that the model does
+    not compute (`sim.steering`)."""
 
     rtl: RtlRun
-    prediction: Prediction
+    prediction: Prediction | None
     expected: Expected
     verdict: Check
 
     @property
-    def error(self) -> float:
+    def error(self) -> float | None:
         """Relative error of the model's cycles, signed."""
-        return (self.prediction.cycles - self.rtl.cycles) / self.rtl.cycles
+        return None if self.prediction is None else (self.prediction.cycles - self.rtl.cycles) / self.rtl.cycles
 
     @property
     def traffic_exact(self) -> bool:
         """Whether off-chip bytes of RTL, of the model and of the symbolic expression are the same."""
-        return self.rtl.offchip_bytes == self.prediction.offchip_bytes == int(self.expected.costs.offchip_bytes)
+        if self.prediction is not None and self.prediction.offchip_bytes != self.rtl.offchip_bytes:
+            return False
+        return self.rtl.offchip_bytes == int(self.expected.costs.offchip_bytes)
 
     def as_json(self) -> dict[str, Any]:
         """The numbers, under the names of the command line's JSON."""
         rtl, prediction, expected = self.rtl, self.prediction, self.expected
         return {
             "rtl_cycles": rtl.cycles,
-            "model_cycles": prediction.cycles,
+            "model_cycles": prediction and prediction.cycles,
             "error": self.error,
             "total_cycles": rtl.total_cycles,
             "roofline_cycles": expected.bound.cycles,
@@ -79,11 +83,11 @@ class Measurement:
             "onchip_bytes": int(expected.costs.onchip_bytes),
             "flops": int(expected.costs.flops),
             "peak_frames": rtl.peak_frames,
-            "model_peak_frames": prediction.peak_frames,
+            "model_peak_frames": prediction and prediction.peak_frames,
             "arbitration": rtl.arbitration,
-            "same_grants": prediction.arbitration == rtl.arbitration,
+            "same_grants": prediction and prediction.arbitration == rtl.arbitration,
             "simulation_seconds": rtl.native.wall_seconds,
-            "model_seconds": prediction.wall_seconds,
+            "model_seconds": prediction and prediction.wall_seconds,
         }
 
 
@@ -98,12 +102,14 @@ def measure(
     progress: bool = False,
     waves: Path | None = None,
     trace: bool = False,
+    needs_model: bool = True,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Measurement:
     """Run ``design`` on RTL and in the model, and compare.
 
-    ``trace``: keep the model's beats for ``explain``. ``go_on`` is asked before RTL starts; `KeyboardInterrupt` if it
-    says no.
+    ``trace``: keep the model's beats for ``explain``. ``needs_model``: raise `UnknownFunction` for a program that is
+    steered by values that the model does not compute, after the run on RTL. ``go_on`` is asked before RTL starts;
+    `KeyboardInterrupt` if it says no.
     """
     from rtl_tests.cosim import check, run_rtl
     from sim.prediction import predict
@@ -117,4 +123,10 @@ def measure(
     if design.arbitrates:  # only now is it known in which order its streams were served
         expected = expect(design, tensors, rtl.arbitration)
     verdict = check(design, rtl, expected.lowered, expected.logical)
-    return Measurement(rtl, predict(design.graph, design.hw, constants, trace=trace), expected, verdict)
+    prediction = None
+    try:
+        prediction = predict(design.graph, design.hw, constants, trace=trace)
+    except UnknownFunction:
+        if needs_model:
+            raise
+    return Measurement(rtl, prediction, expected, verdict)

@@ -207,15 +207,21 @@ def design_of(
 def load_tensors(file: ProgramFile, design: Design, seed: int, given: Sequence[str]) -> dict[str, np.ndarray]:
     """The program file's inputs, with ``--tensor name=file.npy`` in their place. Raises `TensorError`."""
     tensors = file.tensors(design.program, seed)
+    replaced = {tensor.name for op in design.program.operators if op.kind == "linear_offchip_store"
+                for tensor in op.tensors_written}
+    kept = [name for name in design.program.tensors if name not in replaced]
     for pair in given:
         name, equals, path = pair.partition("=")
         if not equals:
             raise TensorError(f"--tensor {pair}: {pair!r} vs name=file.npy")
         if name not in design.program.tensors:
             raise TensorError(
-                f"--tensor {pair}: {name!r} vs one of {', '.join(design.program.tensors)}",
+                f"--tensor {pair}: {name!r} vs one of {', '.join(kept)}",
                 fix="give the name of a tensor that the program reads",
             )
+        if name not in kept:
+            raise TensorError(f"--tensor {pair}: contents of '{name}' vs what the program stores there",
+                              fix=f"give the contents of one that it reads: {', '.join(kept) or 'none'}")
         try:
             array = np.load(path)
         except (OSError, ValueError, EOFError) as error:

@@ -141,9 +141,14 @@ def _recorded(directory: Path) -> tuple[Run, dict[str, str]]:
     from step_lang.errors import StepError
 
     record, program = RunRecord.load(directory, _program)
-    if record.beats is None or record.blocked is None or "start_cycle" not in record.numbers:
+    if record.beats is None or record.blocked is None:
         raise BuildError(f"run record {directory}: without beats vs beats.npz of 'step-hw cosim'",
                          fix="run step-hw cosim again")
+    for name, type_ in _NUMBERS.items():
+        value = record.numbers.get(name)
+        if not isinstance(value, type_) or (isinstance(value, int) and value < 0):
+            raise BuildError(f"run record {directory}: {name} {value!r} in run.json vs that of 'step-hw cosim'",
+                             fix="run step-hw cosim again")
     design = Design(program, record.hardware, record.streams)
     with step("interpreting, for sizes that only a run knows"):
         symbols = design.interpret(record.tensors, lowered=False, arbitration=record.arbitration).symbols
@@ -161,6 +166,11 @@ def _recorded(directory: Path) -> tuple[Run, dict[str, str]]:
     return run_of_transfers(design.lowered, design.graph, design.hw, metrics(program).substitute(symbols), symbols,
                             record.beats, record.blocked, record.numbers, record.numbers["simulator"],
                             prediction), facts
+
+
+_NUMBERS = {"cycles": int, "total_cycles": int, "start_cycle": int, "offchip_read_bytes": int,
+            "offchip_write_bytes": int, "peak_frames": dict, "simulator": str}
+"""What a page is made of, of the numbers of a record."""
 
 
 def _program(path: Path, function: str, parameters: dict[str, Any]) -> Any:

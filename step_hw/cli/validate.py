@@ -170,7 +170,7 @@ def _run(
             go_on=lambda: not stopping.is_set(),
         )
         text = ""
-        if wants_explanation:
+        if wants_explanation and found.prediction is not None:
             text = explain(case.design, found.rtl, found.prediction, case.tensors, constants, simulator).text
         return {"parameters": case.parameters, **found.as_json()}, text
 

@@ -434,7 +434,12 @@ def test_memory_that_the_machine_does_not_have(monkeypatch, capsys):
 
 
 def test_tensor_of_no_such_name(copy, tmp_path):
-    refused(step_hw("cosim", copy, *T4, "-o", tmp_path / "out", "--tensor", "z=z.npy"), "'z' vs one of x, y", "fix: ")
+    refused(step_hw("cosim", copy, *T4, "-o", tmp_path / "out", "--tensor", "z=z.npy"), "'z' vs one of x;", "fix: ")
+
+
+def test_contents_of_a_tensor_that_is_stored(copy, tmp_path):
+    refused(step_hw("cosim", copy, *T4, "-o", tmp_path / "out", "--tensor", "y=y.npy"), "contents of 'y' vs what the "
+            "program stores", "fix: .*: x$")
 
 
 # Calibration files

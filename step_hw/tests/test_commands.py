@@ -352,6 +352,52 @@ def test_a_read_that_does_not_wait_for_its_store(tmp_path):
     assert "fix: make what reads or overwrites tensor 'x' wait for the acknowledgement of the store" in outcome.err
 
 
+CHASE = """
+import numpy as np
+from step_lang import Program, Selector, ops, ragged, scalar, u32
+
+N = 5
+
+
+def build():
+    with Program("chase") as p:
+        first = ops.input_stream("first", scalar(u32), (1,))
+        back = ops.feedback(scalar(u32), (ragged("b"),), name="back")
+        turn = ops.input_stream("turn", Selector(2), (N,))
+        at = ops.flatten(ops.reassemble([first, back], turn, rank=0), 0, 1, name="at").assume((N,))
+        following = ops.random_offchip_load(at, p.tensor("next", (8, 1), u32), (1, 1), name="following")
+        keep = ops.input_stream("keep", Selector(1), (N,))
+        back.connect(ops.partition(following, keep, rank=0)[0])
+        ops.linear_offchip_store(at, p.tensor("y", (N, 1), u32))
+    return p
+
+
+def inputs(program, seed):
+    return {"next": np.array([[3], [0], [5], [7], [1], [4], [2], [6]], dtype=np.uint32)}
+
+
+def streams(program, seed):
+    return {"first": [0], "turn": [{0}] + [{1}] * (N - 1), "keep": [{0}] * (N - 1) + [set()]}
+"""
+
+
+def test_values_from_memory_steer_a_loop(tmp_path):
+    """RTL runs it, the model does not. The last address is read although nobody waits for what is there."""
+    program = write(tmp_path, CHASE)
+    outcome = step_hw("cosim", program, "--hw", "tile.size=2", "--simulator", "icarus", "-o", tmp_path / "out")
+    assert outcome.code == 0, outcome.err
+    assert np.load(tmp_path / "out/y.npy").ravel().tolist() == [0, 3, 7, 6, 2]
+    assert "none: values steer the program that the model does not compute" in outcome.out
+    assert "with the last store: following, back" in " ".join(outcome.out.split())
+    found = json.loads((tmp_path / "out/result.json").read_text())
+    assert found["bit_exact"] and found["model_cycles"] is found["error"] is found["same_grants"] is None
+    assert step_hw("report", "--run", tmp_path / "out/run", "-o", tmp_path / "page").code == 0
+    assert step_hw("replay", tmp_path / "out/run").code == 0
+    predicted = step_hw("simulate", program, "--hw", "tile.size=2")
+    assert predicted.code == 2 and "which 'at__to__following' steers" in predicted.err
+    assert "fix: run it on RTL (step-hw cosim), or steer by" in predicted.err
+
+
 def test_cosim_of_a_given_tensor(copy, tmp_path):
     x = np.arange(8 * 16, dtype=np.uint16).reshape(8, 16)
     np.save(tmp_path / "x.npy", x)

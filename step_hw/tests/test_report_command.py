@@ -85,6 +85,14 @@ def test_rtl_from_its_record(tmp_path):
     assert "What this record is" in (tmp_path / "rtl/report.html").read_text()
 
     # What is missing or broken is told.
+    run = tmp_path / "out/run/run.json"
+    whole = run.read_text()
+    for name, value in {"cycles": "9", "total_cycles": -1, "peak_frames": [], "offchip_read_bytes": None}.items():
+        document = json.loads(whole)
+        document["numbers"][name] = value
+        run.write_text(json.dumps(document))
+        refused(step_hw("report", "--run", tmp_path / "out/run"), rf"run: {name} .* in run.json vs", "cosim again")
+    run.write_text(whole)
     beats = tmp_path / "out/run/beats.npz"
     with np.load(beats) as file:
         arrays = {name: file[name] for name in file.files}

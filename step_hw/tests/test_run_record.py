@@ -70,7 +70,7 @@ def test_another_configuration(directory):
         load(directory)
 
 
-@pytest.mark.parametrize("key", ["program", "parameters", "streams", "arbitration", "numbers"])
+@pytest.mark.parametrize("key", ["program", "parameters", "streams", "arbitration", "numbers", "beside"])
 def test_keys_of_another_sort(directory, key):
     path = directory / "run.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), key: 5}))

@@ -77,6 +77,8 @@ class FoldOperator(CallOperator):
         self.positions = 0 if self.is_open else int(np.prod(self.inner_shape)) if self.inner else 1
         folded = stream.shape[at - self.rank:at]
         count = sympy.Mul(*folded)
+        if self.init is not None:
+            self.fn.initial(self.init, *types)  # raises for what the state cannot be
         return self.fn.state_type(*types, count=count), count
 
     @property

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from step_lang import (
+    BadParameter,
     Numerics,
     Program,
     StreamProtocolError,
@@ -23,6 +24,7 @@ from step_lang import (
     parse_tokens,
     ragged,
     scalar,
+    u32,
 )
 from step_lang.picture import render
 from step_lang.tokens import data_from_values
@@ -149,6 +151,15 @@ def test_initial_state_of_dynamic_rows_is_one_row(sizes):
                                                                         type_))
     got, _, _ = folded(x, (D, R), type_, rank=1, init=7)
     assert [tile.tolist() for tile in got.data] == [[[8, 8]] * sizes[0], [[7, 7]], [[8, 8]] * sizes[1]]
+
+
+@pytest.mark.parametrize(("init", "told"), [(-1, "init of add: -1 vs 0..4294967295"), (0.5, "0.5 vs an integer")])
+@pytest.mark.parametrize("fold", [ops.accum, ops.scan])
+def test_an_initial_state_is_checked_when_the_operator_is_made(fold, init, told):
+    with Program("p"):
+        x = ops.input_stream("x", scalar(u32), (D, R))
+        with pytest.raises(BadParameter, match=rf"{fold.__name__} 'sum' \(.*{told}"):
+            fold(fn.add(), x, rank=1, init=init, name="sum")
 
 
 def test_depth_may_vary():

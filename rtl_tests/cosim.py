@@ -19,14 +19,13 @@ from step_lang.errors import DeadlockError, RtlError, SimulatorError
 from step_lang.exhaustion import exhausted_scratchpads, unit_error
 from step_lang.interpreter import check_tensors
 from step_lang.types import BufferRef
-from step_lang.unitgraph import UnitGraph
 
 from .harness.beats import LinkLayout
 from .harness.errors import SimulationFailed
 from .harness.native import NativeRun, ProgramBuild, build_native, build_program, run_native, run_program
 from .harness.tokens import to_beats
 
-__all__ = ["PULSE", "Check", "RtlRun", "build_rtl", "check", "links_to_reassembles", "run_rtl"]
+__all__ = ["PULSE", "Check", "RtlRun", "build_rtl", "check", "run_rtl"]
 
 _NO_CYCLE = (1 << 48) - 1
 
@@ -206,27 +205,11 @@ def _raise_for(design: Design, run: NativeRun, values: Mapping[str, int], partia
 @dataclass
 class Check:
     """RTL against the interpreter: ``bit_exact`` if every tensor's bits and every link's tokens agree; ``unfinished``:
-    links whose last tokens were still on their way when the run was over (`links_to_reassembles`)."""
+    links whose last tokens were still on their way when the run was over (`UnitGraph.links_to_reassembles`)."""
 
     bit_exact: bool
     differences: list[str]
     unfinished: list[str] = field(default_factory=list)
-
-
-def links_to_reassembles(graph: UnitGraph) -> set[int]:
-    """Links that lead to an input of a reassemble. A run is over with its last store, and a reassemble passes done on
-    when its selectors are done (a loop may need that), so that what no selector chose may still be on its way."""
-    found: set[int] = set()
-    todo = [link for unit in graph.units if unit.kind == "reassemble" for link in unit.inputs[:-1]]
-    while todo:
-        link = todo.pop()
-        if link in found:
-            continue
-        found.add(link)
-        source = graph.links[link].source
-        if source is not None:
-            todo += graph.units[source[0]].inputs
-    return found
 
 
 def check(design: Design, run: RtlRun, expected: Result, logical: Result | None = None) -> Check:
@@ -240,7 +223,7 @@ def check(design: Design, run: RtlRun, expected: Result, logical: Result | None 
         if logical is not None:
             found += _tensor_difference(name, "lowered program", expected.tensors[name], logical.tensors[name])
     if len(run.native.records):
-        may_end = links_to_reassembles(design.graph)
+        may_end = design.graph.links_to_reassembles()
         for link in design.graph.links:
             tokens = expected.streams[link.stream]
             if link.index in may_end and len(run.native.of_link(link.index)) <= len(tokens):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from step_lang.deadlock import deadlock_report
-from step_lang.errors import DeadlockError
+from step_lang.errors import DeadlockError, ShapeMismatch
 from step_lang.exhaustion import exhausted_scratchpads, unit_error
 from step_lang.hwconfig import HardwareConfig
 from step_lang.unitgraph import UnitGraph
@@ -85,7 +85,8 @@ def predict(
 
     ``calibration`` maps constant names (``sim.memory.CALIBRATION``) to values. Raises `DeadlockError` with the cycle
     of links that wait for one another, `RtlError` for a unit that would raise its error code, and `UnknownFunction` for
-    a program that is steered by values which the model does not compute (`sim.steering`).
+    a program that is steered by values which the model does not compute (`sim.steering`); `ShapeMismatch` for a stream
+    with other numbers of elements than its static shape says.
     """
     check_steering(graph)
     began = time.perf_counter()
@@ -106,6 +107,7 @@ def predict(
         raise unit_error(graph, unit, code, f"raises {{}} in cycle {outcome.cycles - 1}", filled)
     if outcome.reason == "max_cycles":
         raise DeadlockError(f"the model stopped after {max_cycles} cycles, before the program ended")
+    _check_counts(graph, outcome)
     memory = next((unit for unit in graph.units if unit.kind == hbm.KIND), None)
     numbers = outcome.st[memory.index] if memory is not None else np.zeros(64, dtype=np.int64)
     modules = unit_modules()
@@ -137,6 +139,19 @@ def predict(
         wall_seconds=wall,
         outcome=outcome,
     )
+
+
+def _check_counts(graph: UnitGraph, outcome: RunOutcome) -> None:
+    """What the program's author assumes of a shape may be wrong."""
+    unfinished = graph.links_to_reassembles()
+    for link in graph.links:
+        if link.elements is None or link.source is None:
+            continue
+        found, source = int(outcome.pushed[link.index]) - 1, graph.units[link.source[0]]
+        if found > link.elements or (found < link.elements and link.index not in unfinished):
+            raise ShapeMismatch(f"unit '{source.name}' ({source.origin}): stream '{link.stream}': {found} elements in "
+                                f"the model vs {link.elements} by its shape",
+                                fix="assume no more of the shape than holds")
 
 
 def warm_up(graph: UnitGraph | None = None) -> float:

@@ -22,7 +22,8 @@ class Payload:
 @dataclass
 class LinkSpec:
     """One link. ``source``/``destination`` are (unit index, port) or None at a bench's boundary; ``stream`` is the name
-    of the lowered program's stream it carries (several links after a fork)."""
+    of the lowered program's stream it carries (several links after a fork); ``elements``: how many that stream has by
+    its shape, None where only a run tells."""
 
     index: int
     name: str
@@ -31,6 +32,7 @@ class LinkSpec:
     source: tuple[int, int] | None = None
     destination: tuple[int, int] | None = None
     stream: str = ""
+    elements: int | None = None
 
 
 @dataclass
@@ -99,3 +101,19 @@ class UnitGraph:
     def link(self, name: str) -> LinkSpec:
         """The link of that name."""
         return next(link for link in self.links if link.name == name)
+
+    def links_to_reassembles(self) -> set[int]:
+        """Links that lead to an input of a reassemble. A run is over with its last store, and a reassemble passes done
+        on when its selectors are done (a loop may need that), so that what no selector chose may still be on its
+        way."""
+        found: set[int] = set()
+        todo = [link for unit in self.units if unit.kind == "reassemble" for link in unit.inputs[:-1]]
+        while todo:
+            link = todo.pop()
+            if link in found:
+                continue
+            found.add(link)
+            source = self.links[link].source
+            if source is not None:
+                todo += self.units[source[0]].inputs
+        return found

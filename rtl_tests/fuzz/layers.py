@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rtl_tests.cosim import build_rtl, check, links_to_reassembles, run_rtl
+from rtl_tests.cosim import build_rtl, check, run_rtl
 from rtl_tests.explain import explain
 from rtl_tests.harness.native import ProgramBuild
 from sim.prediction import Prediction, predict
@@ -86,7 +86,7 @@ def _traffic(program: Program, logical: Result, lowered: Result, prediction: Pre
     counts = {"symbolic": int(costs.offchip_bytes), "interpreter": logical.offchip_bytes,
               "lowered": lowered.offchip_bytes}
     routed = any(op.kind == "reassemble" for op in program.operators)
-    if not routed or prediction.offchip_bytes > lowered.offchip_bytes:  # see `links_to_reassembles`
+    if not routed or prediction.offchip_bytes > lowered.offchip_bytes:  # see `UnitGraph.links_to_reassembles`
         counts["model"] = prediction.offchip_bytes
     int(costs.onchip_bytes), int(costs.flops)  # have a value
     return [f"off-chip bytes: {counts}"] if len(set(counts.values())) > 1 else []
@@ -94,7 +94,7 @@ def _traffic(program: Program, logical: Result, lowered: Result, prediction: Pre
 
 def _model(design: Design, lowered: Result, prediction: Prediction) -> list[str]:
     """The model's tokens on every link."""
-    trace, early = prediction.outcome.trace, links_to_reassembles(design.graph)
+    trace, early = prediction.outcome.trace, design.graph.links_to_reassembles()
     for link in design.graph.links:
         tokens = lowered.streams[link.stream]
         found = (trace[trace[:, 1] == link.index, 2] & 63).tolist()

@@ -10,8 +10,8 @@ from sim import engine
 from sim.engine import run_graph
 from sim.prediction import predict, warm_up
 from step_hw.design import Design
-from step_lang import Program, bf16, fn, ops
-from step_lang.errors import DeadlockError, RtlError
+from step_lang import Program, bf16, dynamic, fn, ops, scalar, u32
+from step_lang.errors import DeadlockError, RtlError, ShapeMismatch
 from step_lang.hwconfig import HardwareConfig
 from step_lang.memory_config import MemoryConfig
 
@@ -25,6 +25,20 @@ def copy(tiles: int, **memory) -> Design:
         y = p.tensor("y", (T, tiles * T), bf16)
         ops.linear_offchip_store(ops.linear_offchip_load(x, (T, T), name="load_x"), y, name="store_y")
     return Design(p, HardwareConfig(tile=T, memory=MemoryConfig(**memory)))
+
+
+@pytest.mark.parametrize("assumed", [3, 4])
+def test_what_is_assumed_of_a_shape_is_checked(assumed):
+    with Program("assume") as p:
+        counts = ops.input_stream("n", scalar(u32), (dynamic("N"),))
+        each = ops.flat_map(fn.counter(), counts, name="each").assume((assumed,))
+        ops.linear_offchip_store(ops.map(fn.add(), each, each), p.tensor("y", (8, 1), u32))
+    design = Design(p, HardwareConfig(tile=2), {"n": [1, 2]})
+    if assumed == 3:
+        assert predict(design.graph, design.hw).offchip_write_bytes == 12
+        return
+    with pytest.raises(ShapeMismatch, match=r"unit 'each' \(each .*: stream 'each': 3 elements in the model vs 4 by"):
+        predict(design.graph, design.hw)
 
 
 def test_traffic_beats_and_stalls():

@@ -1,5 +1,7 @@
 """Tile fidelity means what the interpreter means: tokens, traffic and FLOPs, in the order in which it arbitrated."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -111,8 +113,34 @@ def test_roofline_of_an_operator():
 
 def test_deadlock_is_told_as_a_cycle():
     program = moe.build(batch=16, hidden=16, intermediate=128, tiling="static")
-    with pytest.raises(DeadlockError, match=r"from_experts reads from weigh\d.*empty"):
+    with pytest.raises(DeadlockError, match=r"from_experts reads from weigh\d.*empty") as told:
         predict(program, RooflineMachine(control_depth=2), moe.streams(program))
+    assert re.search(r"fix: raise roofline\.control_depth, by which a link of '\w+' holds 2 elements$", str(told.value))
+
+
+@pytest.mark.parametrize("depth", [2, 8])
+def test_a_deadlock_s_fix_fixes_it(depth):
+    with Program("fork_join") as p:
+        chunks, _ = ops.reshape(ops.input_stream("a", scalar(u32), (20,)), chunk=5)
+        sums = ops.repeat(ops.accum(fn.add(), chunks, rank=1), 1)
+        ops.linear_offchip_store(ops.map(fn.sub(), chunks, ops.expand(sums, chunks, rank=1)),
+                                 p.tensor("y", (20, 1), u32))
+    machine, given = BeatMachine(HardwareConfig(tile=2, link_depth=depth)), {"a": list(range(20))}
+    if depth == 8:
+        assert predict(p, machine, given).cycles > 20
+        return
+    with pytest.raises(DeadlockError, match=r"fix: raise link\.depth, by which a link of 'reshape_0_data' holds 2 el"):
+        predict(p, machine, given)
+
+
+def test_a_loop_without_a_token():
+    with Program("loop") as p:
+        back = ops.feedback(scalar(u32), (dynamic("n"),))
+        twice = ops.map(fn.add(), back, back)
+        back.connect(twice)
+        ops.linear_offchip_store(twice, p.tensor("y", (2, 1), u32))
+    with pytest.raises(DeadlockError, match=r"fix: the loop needs an initial token$"):
+        predict(p)
 
 
 def test_steering_by_contents_is_refused():

@@ -53,6 +53,10 @@ class Machine(ABC):
     def capacity(self, type_: Any) -> int:
         """Tiles that a channel holds."""
 
+    @abstractmethod
+    def capacity_key(self, type_: Any) -> str:
+        """The key of the machine's file or of the hardware configuration that says so."""
+
     def page_bytes(self, type_: Any) -> int:
         """Bytes of a page of a buffer of ``type_``; pages are given back one by one, 0 where all are at once."""
         return 0
@@ -106,6 +110,11 @@ class RooflineMachine(Machine):
             return self.control_depth
         return self.row_depth if self.row_depth and type_.rows == 1 else self.depth
 
+    def capacity_key(self, type_: Any) -> str:
+        if not isinstance(type_, Tile) or (type_.rows, type_.cols) == (1, 1):
+            return "roofline.control_depth"
+        return "roofline.row_depth" if self.row_depth and type_.rows == 1 else "roofline.depth"
+
     def pack_cost(self, op: Operator | None, kind: str, plan: Plan, cost: np.ndarray) -> None:
         cost[COMPUTE], cost[BANDWIDTH] = self.compute_bw, self.onchip_bandwidth
         if op is None:
@@ -152,6 +161,9 @@ class BeatMachine(Machine):
 
     def capacity(self, type_: Any) -> int:
         return max(2, self.hw.link_depth // self._beats(type_))
+
+    def capacity_key(self, type_: Any) -> str:
+        return "link.depth"
 
     def page_bytes(self, type_: Any) -> int:
         return int(self.hw.page_frames * _physical(type_, self.hw.tile).nbytes)

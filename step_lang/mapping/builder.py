@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -196,7 +197,9 @@ class Builder:
     def _link(self, name: str, stream: Stream, source: tuple[int, int], destination: tuple[int, int]) -> None:
         index = len(self.graph.links)
         depth = self.hw.link_depths.get(name, self.hw.link_depth)
-        self.graph.links.append(LinkSpec(index, name, self.payload(stream), depth, source, destination, stream.name))
+        whole = all(isinstance(dim, int) and dim > 0 for dim in stream.shape)
+        self.graph.links.append(LinkSpec(index, name, self.payload(stream), depth, source, destination, stream.name,
+                                         math.prod(stream.shape) if whole else None))
         outputs, inputs = self.graph.units[source[0]].outputs, self.graph.units[destination[0]].inputs
         for ports, port in ((outputs, source[1]), (inputs, destination[1])):
             ports.extend([-1] * (port + 1 - len(ports)))

@@ -309,6 +309,16 @@ def test_streams_that_disagree_are_named(make, given, told):
     assert disagreement(run, unit, code) == told
 
 
+def test_tiles_joined_in_a_map():
+    """Which no hardware does."""
+    with Program("joined") as p:
+        tiles = ops.linear_offchip_load(p.tensor("x", (4, 4), bf16), (2, 4), shape=(2,), stride=(1,))
+        for name in ("concat_rows", "concat_cols"):
+            pair = ops.map(fn.get(name), tiles, tiles)
+            ops.linear_offchip_store(pair, p.tensor(f"y_{name}", (8, 8), bf16))
+    assert predict(p, BeatMachine(HardwareConfig(tile=2))).offchip_write_bytes == 4 * 2 * 4 * 2 * 2
+
+
 def test_a_count_of_rows_that_nobody_knows():
     with Program("unknown") as p:
         counts = ops.flatten(ops.linear_offchip_load(p.tensor("n", (1, 1), u32), (1, 1)), 0, 1)

@@ -126,7 +126,7 @@ def _way(op: Any, k: int, plan: Plan) -> Way:
     if op.fn.name == "matmul":
         return _operand(op, k, plan)
     if op.fn.name in _CONCATS:
-        return _joined(op)
+        return Way() if op.kind == "map" else _joined(op)  # lowering has none in map
     return _broadcast(op, k, plan)
 
 

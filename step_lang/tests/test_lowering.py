@@ -386,6 +386,17 @@ def test_padding_flags_of_tiles(count):
     assert_lowered_equals(x.program, 2, inputs={"x": [np.full((4, 2), i, np.int32) for i in range(count)]})
 
 
+@pytest.mark.parametrize(("rows", "flag_rank"), [(1, 1), (2, 1), (4, 1), (4, 0)])
+def test_padding_flags_that_leave_out_dimensions(rows, flag_rank):
+    """Those that the program says and those of physical tiles."""
+    with Program("p"):
+        x = ops.input_stream("x", Tile(rows, rows, int32), (ragged("n"), 3))
+        data, flags = ops.reshape(x, 2, dim=1, pad=7, flag_rank=flag_rank)
+        unused(data, ops.repeat(flags, 2))
+    # Hardware pads below two dimensions, those of the tile's grid included.
+    assert_lowered_equals(x.program, 2, inputs={"x": tiles([[0] * 3] * 3, rows, rows, int32)})
+
+
 def test_assumed_shapes_hold_in_the_lowered_program():
     with Program("p"):
         x = ops.input_stream("x", Tile(2, 2, bf16), (2, ragged("n")))

@@ -34,7 +34,7 @@ def lower(ctx: Lowering, op) -> None:
     # A chunk that the program says is always full still needs a value where its physical dimension is not innermost.
     pad = op.pad if op.pad is not None or whole or not placed.layout.inner else 0
     outputs = ops.reshape(placed.stream, chunk=op.chunk, dim=op.dim + placed.layout.inner, pad=pad,
-                          flag_rank=placed.layout.inner, name=ctx.own(op))
+                          flag_rank=op.flag_rank + placed.layout.inner, name=ctx.own(op))
     ctx.define(data, outputs[0], placed.layout)
     if not isinstance(placed.layout, RowTiled):
         ctx.define(flags, outputs[1], ctx.layout(flags))

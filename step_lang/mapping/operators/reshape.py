@@ -15,7 +15,8 @@ def build(builder: Builder, op) -> None:
     data, flags = op.outputs
     inner = [int(dim) if is_static(dim) else 1 for dim in op.inner_shape]
     if op.pad is not None and len(inner) > 2:
-        raise HardwareTooSmall(f"padding of dimension {op.dim}: {len(inner)} dimensions below it vs at most 2",
+        raise HardwareTooSmall(f"padding of dimension {op.dim}: {len(inner)} dimensions below it, "
+                               "those of its physical tiles included, vs at most 2",
                                operator=op, fix="reshape before adding inner dimensions")
     inner1, inner0 = [1, 1, *inner][-2:]
     pad = None

@@ -17,12 +17,13 @@ from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
 from rtl_tests.shape_bench import PRESSURES, assert_rate, element, pressure_bins, word_beats, words
 from step_lang.interpreter import Context
 from step_lang.numerics import Numerics
+from step_lang.timing import unit_timing
 from step_lang.types import Selector
 from step_lang.worked_examples import EXAMPLES, WorkedExample
 
 __all__ = [
-    "CHUNKS", "GRANTS", "Trial", "assert_rates", "bench", "chunk", "compare_with_model", "examples", "replay",
-    "selector_beat",
+    "CHUNKS", "GRANTS", "Trial", "assert_no_latency", "assert_rates", "bench", "chunk", "compare_with_model",
+    "examples", "replay", "selector_beat",
 ]
 
 GRANTS = "rtl_tests.grant_probe:grants"
@@ -144,6 +145,20 @@ def assert_rates(simulator: str, unit, trials: Sequence[Trial], port: str) -> No
     """0.95 beats a cycle at ``port`` in every trial, inputs and outputs held up by nobody."""
     for result in bench(simulator, unit, trials, pressures=[0]):
         assert_rate(result, port)
+
+
+def assert_no_latency(kind: str, results: Sequence[CaseResult]) -> dict[str, CaseResult]:
+    """In the trials ``timing`` and ``turns`` of three inputs, held up by nobody, every beat leaves in the cycle in
+    which it is taken, one a cycle. Returns all results by name."""
+    assert unit_timing(kind).latency == 0, f"{kind}: latency {unit_timing(kind).latency} stated"
+    found = {result.name: result for result in results}
+    for name in ("timing/0", "turns/0"):
+        result = found[name]
+        taken = sorted(stamp for port in ("in0", "in1", "in2") for stamp in result.stamps[port][:-1])
+        given = result.stamps["out0"]
+        assert taken == given[:-1], f"{name}: taken in {taken}, given in {given[:-1]}"
+        assert given == list(range(given[0], given[0] + len(given))), f"{name}: given in {given}"
+    return found
 
 
 def compare_with_model(simulator: str, unit, trials: Sequence[Trial], params: Mapping | None = None) -> None:

@@ -4,11 +4,12 @@ Tiles are ``T`` x ``COLS`` int8; every element differs from the others of its st
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 
 from rtl_tests.harness import Beat, CaseResult, Coverage, bare, from_beats, to_beats
 from rtl_tests.harness.beats import streams_of
-from rtl_tests.shape_bench import Trial, bench
+from rtl_tests.shape_bench import Trial, assert_rate, bench, with_trials
 from step_hw.beat import BeatLayout
 from step_lang import Program, ops
 from step_lang.dims import Dim, ragged
@@ -25,6 +26,7 @@ __all__ = [
     "TILE_TYPE",
     "U32",
     "T",
+    "assert_rates",
     "beat",
     "golden",
     "pressed_bench",
@@ -105,9 +107,18 @@ def golden(apply: Callable, inputs: Sequence[Sequence[Beat]], types: Sequence[Ty
 def pressed_bench(simulator: str, unit, trials: Sequence[Trial], coverage: Coverage) -> list[CaseResult]:
     """`bench`, every input having been taken whole."""
     found = bench(simulator, unit, trials, coverage)
-    of = {trial.name: trial for trial in trials}
-    for result in found:
-        trial = of[result.name.rpartition("/")[0]]
+    for trial, result in with_trials(found, trials):
         for port, stream in trial.inputs.items():
             assert trial.error or result.beats[port] == list(stream), f"{result.name}: {port} not taken whole"
     return found
+
+
+def assert_rates(simulator: str, unit, trials: Sequence[Trial], port: str) -> None:
+    """0.95 beats a cycle at ``port`` in every trial whose name begins with ``rate``, inputs and outputs held up by
+    nobody; under every pressure the right beats."""
+    run = [replace(trial, directed=True) for trial in trials if trial.name.startswith("rate")]
+    found = pressed_bench(simulator, unit, run, Coverage("rate", ["in0 blocked"]))
+    plain = [result for result in found if result.name.endswith("/0")]
+    assert len(plain) == len(run) > 0, f"{len(plain)} results without pressure of {len(run)} trials"
+    for result in plain:
+        assert_rate(result, port)

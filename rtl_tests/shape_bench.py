@@ -4,10 +4,12 @@ Elements are 32-bit words that say themselves how many rows they have (`rows_of`
 on 1 x 1 int32 elements here, decides the rows of every expected beat too.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import pairwise
 from random import Random
+from typing import Protocol, TypeVar
 
 from rtl_tests.harness import (
     Beat,
@@ -15,11 +17,13 @@ from rtl_tests.harness import (
     CaseResult,
     Coverage,
     after_valid,
+    assert_same_on_both,
     beats,
     bench_unit,
     bernoulli,
     bursts,
     from_beats,
+    random_stream,
     stream_bins,
     to_beats,
 )
@@ -33,8 +37,9 @@ from step_lang.types import bool_, int32, scalar
 from step_lang.worked_examples import EXAMPLES, WorkedExample
 
 __all__ = [
-    "LAYOUT", "WORD", "Trial", "assert_rate", "assert_timing", "bench", "compare_with_model", "element", "examples",
-    "golden", "pressure_bins", "rows_of", "word_beats", "words",
+    "LAYOUT", "PRESSURES", "WORD", "Trial", "assert_rate", "assert_timing", "bench", "cached_results",
+    "compare_with_model", "element", "examples", "golden", "pressure_bins", "random_runs", "result_tests", "rows_of",
+    "with_trials", "word_beats", "words",
 ]
 
 LAYOUT = BeatLayout(32, 2)
@@ -62,6 +67,13 @@ class Trial:
     directed: bool = False
 
 
+class _Named(Protocol):
+    name: str
+
+
+_Trial = TypeVar("_Trial", bound=_Named)
+
+
 def rows_of(word: int) -> int:
     """Valid rows of the element ``word``: 1 or 2."""
     return 1 + (word & 1)
@@ -71,6 +83,12 @@ def element(rng: Random) -> Beat:
     """A random element."""
     word = rng.getrandbits(32)
     return Beat(word, rows_of(word))
+
+
+def random_runs(rng: Random, rank: int, make: Callable[[], Beat] | None = None, max_len: int = 3) -> list[Beat]:
+    """One to three random streams, one after another, of elements that ``make`` gives; default: `element`."""
+    make = make or (lambda: element(rng))
+    return [beat for _ in range(rng.randint(1, 3)) for beat in random_stream(rng, rank, make, max_len)]
 
 
 def words(text: str) -> list[Beat]:
@@ -131,6 +149,44 @@ def bench(simulator: str, unit, trials: Sequence[Trial], coverage: Coverage | No
                 coverage.hit_if_declared(stream_bins(stream))
             coverage.hit_if_declared(pressure_bins(result))
     return results
+
+
+def with_trials(results: Iterable[CaseResult], trials: Sequence[_Trial]) -> Iterator[tuple[_Trial, CaseResult]]:
+    """Every result of a bench behind its trial, under whatever pressure it was."""
+    of = {trial.name: trial for trial in trials}
+    assert len(of) == len(trials), "two trials have the same name"
+    return ((of[result.name.rpartition("/")[0]], result) for result in results)
+
+
+def cached_results(name: str, unit, bins: Iterable[str], trials: Callable[[], Sequence],
+                   cover: Callable[[Coverage, list[CaseResult]], None], run: Callable = bench,
+                   ) -> Callable[[str], list[CaseResult]]:
+    """Results by simulator of ``trials()``, which ``run``, `bench` or one like it, runs on the unit once. ``cover``
+    counts what they show; AssertionError unless every one of ``bins`` was hit."""
+    @cache
+    def results(simulator: str) -> list[CaseResult]:
+        coverage = Coverage(name, bins)
+        found = run(simulator, unit, trials(), coverage)
+        cover(coverage, found)
+        coverage.check()
+        return found
+
+    return results
+
+
+def result_tests(results: Callable[[str], list[CaseResult]]) -> tuple[Callable, Callable]:
+    """The tests that every bench has, of `cached_results`: they are as expected on each simulator, and the same on
+    both, with the cycles and what further agents noted."""
+    def as_expected(simulator: str) -> None:
+        results(simulator)
+
+    def same_on_both(both_simulators: tuple[str, str]) -> None:
+        one, other = map(results, both_simulators)
+        assert_same_on_both(one, other)
+        for a, b in zip(one, other, strict=True):
+            assert a.notes == b.notes, f"case {a.name}: notes {a.notes} against {b.notes}"
+
+    return as_expected, same_on_both
 
 
 def pressure_bins(result: CaseResult) -> set[str]:

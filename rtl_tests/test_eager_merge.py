@@ -6,12 +6,13 @@ from random import Random
 
 import pytest
 
-from rtl_tests.harness import DONE, Beat, Coverage, assert_same_on_both
+from rtl_tests.harness import DONE, Beat, Coverage
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl
 from rtl_tests.routing_bench import (
     CHUNKS,
     GRANTS,
     Trial,
+    assert_no_latency,
     assert_rates,
     bench,
     chunk,
@@ -19,12 +20,11 @@ from rtl_tests.routing_bench import (
     examples,
     selector_beat,
 )
-from rtl_tests.shape_bench import LAYOUT, WORD, words
+from rtl_tests.shape_bench import LAYOUT, WORD, cached_results, result_tests, with_trials, words
 from step_hw.unit import ErrorCode
 from step_hw.units.eager_merge import EagerMerge
 from step_lang import ops
 from step_lang.arbitration import rotating_priority
-from step_lang.timing import unit_timing
 from step_lang.worked_examples import EXAMPLES
 
 UNIT = EagerMerge(LAYOUT, 3)
@@ -89,9 +89,7 @@ def wide_trials() -> tuple[Trial, ...]:
 
 
 def _cover(coverage: Coverage, found) -> None:
-    by_name = {trial.name: trial for trial in trials()}
-    for result in found:
-        trial = by_name[result.name.rpartition("/")[0]]
+    for trial, result in with_trials(found, trials()):
         rank = trial.cfg["rank"]
         if trial.error:
             continue
@@ -109,23 +107,8 @@ def _cover(coverage: Coverage, found) -> None:
                 coverage.hit("selector after the chunk's first beat" if name > first else "selector before it")
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("eager_merge", BINS)
-    found = bench(simulator, UNIT, trials(), coverage)
-    _cover(coverage, found)
-    coverage.check()
-    return found
-
-
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
-
-
-def test_same_cycles_and_grants_on_both(both_simulators):
-    one, other = map(results, both_simulators)
-    assert_same_on_both(one, other)
-    assert [result.notes for result in one] == [result.notes for result in other]
+results = cached_results("eager_merge", UNIT, BINS, trials, _cover, bench)
+test_streams_against_the_interpreter, test_same_cycles_and_grants_on_both = result_tests(results)
 
 
 def test_both_orders_of_the_worked_example(simulator):
@@ -144,14 +127,7 @@ def test_both_orders_of_the_worked_example(simulator):
 
 def test_no_latency_and_a_beat_every_cycle(simulator):
     """From input to input and from chunk to chunk, both outputs."""
-    assert unit_timing("eager_merge").latency == 0
-    found = {result.name: result for result in results(simulator)}
-    for name in ("timing/0", "turns/0"):
-        result = found[name]
-        taken = sorted(stamp for port in ("in0", "in1", "in2") for stamp in result.stamps[port][:-1])
-        given = result.stamps["out0"]
-        assert taken == given[:-1], name
-        assert given == list(range(given[0], given[0] + len(given))), name
+    found = assert_no_latency("eager_merge", results(simulator))
     assert found["timing/0"].stamps["out1"] == found["timing/0"].stamps["out0"]
 
 
@@ -168,10 +144,8 @@ def test_rate(simulator):
 
 def test_nobody_starves(simulator):
     """Inputs that always have a chunk are served in turn; among those left, as `rotating_priority` says."""
-    for result in results(simulator):
-        name, _, pressure = result.name.rpartition("/")
-        [trial] = [trial for trial in trials() if trial.name == name]
-        if pressure != "0" or trial.error or len(trial.counts) > 1:
+    for trial, result in with_trials(results(simulator), trials()):
+        if not result.name.endswith("/0") or trial.error or len(trial.counts) > 1:
             continue
         left = [sum(not b.done and b.stop == trial.cfg["rank"] for b in stream) for stream in trial.inputs]
         last, expected = None, []

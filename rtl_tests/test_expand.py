@@ -3,16 +3,18 @@
 from functools import cache
 from random import Random
 
-from rtl_tests.harness import DONE, Coverage, assert_same_on_both, bare, corner_streams, random_stream
+from rtl_tests.harness import DONE, Coverage, bare, corner_streams
 from rtl_tests.shape_bench import (
     LAYOUT,
     Trial,
     assert_timing,
-    bench,
+    cached_results,
     compare_with_model,
     element,
     examples,
     golden,
+    random_runs,
+    result_tests,
     words,
 )
 from step_hw.beat import BeatLayout
@@ -73,7 +75,7 @@ def trials() -> tuple[Trial, ...]:
     for i in range(40):
         rank = rng.randint(0, 3)
         b = rng.randint(0, rank)
-        ref = [beat for _ in range(rng.randint(1, 3)) for beat in random_stream(rng, rank, lambda: element(rng), 3)]
+        ref = random_runs(rng, rank)
         made.append(_trial(f"random {i}", _values(ref, b, rng), ref, rank, b))
     made += [
         _misaligned("value ends early", "1 S1 D", "4 5 S1 6 S1 D", 1, "1 1 S1"),
@@ -87,10 +89,7 @@ def trials() -> tuple[Trial, ...]:
     return tuple(made)
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("expand", BINS)
-    found = bench(simulator, UNIT, trials(), coverage)
+def _cover(coverage: Coverage, _) -> None:
     for trial in trials():
         b = trial.cfg["b"]
         coverage.hit("b > 0" if b else "b = 0")
@@ -105,16 +104,10 @@ def results(simulator: str):
             elif not ref.done:
                 coverage.hit("bare reference leaves the value" if value is None else
                              "bare reference takes a bare value" if value.empty else "bare reference takes an element")
-    coverage.check()
-    return found
 
 
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
+results = cached_results("expand", UNIT, BINS, trials, _cover)
+test_streams_against_the_interpreter, test_same_cycles_on_both = result_tests(results)
 
 
 def test_latency_and_interval(simulator):

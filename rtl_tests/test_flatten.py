@@ -4,16 +4,18 @@ from functools import cache
 from itertools import pairwise
 from random import Random
 
-from rtl_tests.harness import Coverage, assert_same_on_both, corner_streams, random_stream
+from rtl_tests.harness import Coverage, corner_streams
 from rtl_tests.shape_bench import (
     LAYOUT,
     Trial,
     assert_timing,
-    bench,
+    cached_results,
     compare_with_model,
     element,
     examples,
     golden,
+    random_runs,
+    result_tests,
     words,
 )
 from step_hw.units.flatten import Flatten
@@ -50,12 +52,11 @@ def trials() -> tuple[Trial, ...]:
     for i in range(40):
         rank = rng.randint(1, 3)
         lo = rng.randint(0, rank - 1)
-        runs = [beat for _ in range(rng.randint(1, 3)) for beat in random_stream(rng, rank, lambda: element(rng), 3)]
-        made.append(_trial(f"random {i}", runs, rank, lo, rng.randint(lo + 1, rank)))
+        made.append(_trial(f"random {i}", random_runs(rng, rank), rank, lo, rng.randint(lo + 1, rank)))
     return tuple(made)
 
 
-def _cover(coverage: Coverage) -> None:
+def _cover(coverage: Coverage, _) -> None:
     for trial in trials():
         lo, hi, whole = trial.cfg["lo"], trial.cfg["hi"], trial.cfg["hi"] == trial.cfg["rank"]
         coverage.hit("lo > 0" if lo else "lo = 0")
@@ -86,21 +87,8 @@ def _cover(coverage: Coverage) -> None:
                 coverage.hit_if_declared(["element with a stop, hi = rank"] if whole and last else [])
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("flatten", BINS)
-    found = bench(simulator, UNIT, trials(), coverage)
-    _cover(coverage)
-    coverage.check()
-    return found
-
-
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
+results = cached_results("flatten", UNIT, BINS, trials, _cover)
+test_streams_against_the_interpreter, test_same_cycles_on_both = result_tests(results)
 
 
 def test_latency_and_interval(simulator):

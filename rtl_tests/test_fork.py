@@ -5,8 +5,18 @@ from random import Random
 
 import pytest
 
-from rtl_tests.harness import Coverage, assert_same_on_both, corner_streams, random_stream
-from rtl_tests.shape_bench import LAYOUT, Trial, assert_timing, bench, compare_with_model, element, words
+from rtl_tests.harness import Coverage, corner_streams
+from rtl_tests.shape_bench import (
+    LAYOUT,
+    Trial,
+    assert_timing,
+    cached_results,
+    compare_with_model,
+    element,
+    random_runs,
+    result_tests,
+    words,
+)
 from step_hw.units.fork import Fork
 
 UNIT = Fork(LAYOUT, 3)
@@ -31,15 +41,11 @@ def trials() -> tuple[Trial, ...]:
             made.append(_trial(f"{name}, rank {rank}", stream))
     for i in range(30):
         rank = rng.randint(0, 3)
-        made.append(_trial(f"random {i}", [
-            beat for _ in range(rng.randint(1, 3)) for beat in random_stream(rng, rank, lambda: element(rng), 3)]))
+        made.append(_trial(f"random {i}", random_runs(rng, rank)))
     return tuple(made)
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("fork", BINS)
-    found = bench(simulator, UNIT, trials(), coverage)
+def _cover(coverage: Coverage, found) -> None:
     for result in found:
         for stamps in zip(*(result.stamps[f"out{k}"] for k in range(UNIT.n))):
             first, middle, last = sorted(stamps)
@@ -47,16 +53,10 @@ def results(simulator: str):
                 [name for name, seen in (("all outputs at once", first == last),
                                          ("one output before the others", first < middle == last),
                                          ("one output after the others", first == middle < last)) if seen])
-    coverage.check()
-    return found
 
 
-def test_every_output_gives_the_stream(simulator):
-    results(simulator)
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
+results = cached_results("fork", UNIT, BINS, trials, _cover)
+test_every_output_gives_the_stream, test_same_cycles_on_both = result_tests(results)
 
 
 @pytest.mark.parametrize("output", ["out0", "out1", "out2"])

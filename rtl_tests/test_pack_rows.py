@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from rtl_tests.harness import Beat, Coverage, assert_same_on_both, bare, beats, corner_streams, random_stream
+from rtl_tests.harness import Beat, Coverage, bare, beats, corner_streams, random_stream
 from rtl_tests.harness.beats import DONE
 from rtl_tests.row_bench import (
     COLUMNS,
@@ -14,12 +14,13 @@ from rtl_tests.row_bench import (
     TILE,
     TILE_TYPE,
     T,
+    assert_rates,
     beat,
     golden,
     pressed_bench,
     rows,
 )
-from rtl_tests.shape_bench import Trial, assert_rate, compare_with_model
+from rtl_tests.shape_bench import Trial, cached_results, compare_with_model, result_tests
 from step_hw.beat import BeatLayout
 from step_hw.unit import ErrorCode
 from step_hw.units.pack_rows import PackRows
@@ -96,7 +97,7 @@ def trials() -> tuple[Trial, ...]:
     return (*made, *wrong_trials())
 
 
-def _cover(coverage: Coverage) -> None:
+def _cover(coverage: Coverage, _) -> None:
     for trial in trials():
         if trial.error:
             continue
@@ -115,21 +116,8 @@ def _cover(coverage: Coverage) -> None:
         coverage.hit_if_declared(["empty group"] if any(b.empty and b.stop for b in trial.inputs["in0"]) else [])
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("pack_rows", BINS)
-    found = pressed_bench(simulator, UNIT, trials(), coverage)
-    _cover(coverage)
-    coverage.check()
-    return found
-
-
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
+results = cached_results("pack_rows", UNIT, BINS, trials, _cover, pressed_bench)
+test_streams_against_the_interpreter, test_same_cycles_on_both = result_tests(results)
 
 
 def test_latency(simulator):
@@ -147,12 +135,7 @@ def test_model_has_the_same_cycles(simulator):
 
 def test_rate(simulator):
     """A beat a cycle at the input, whatever the blocks."""
-    run = [Trial(t.name, t.inputs, t.expected, t.cfg, directed=True) for t in trials() if t.name.startswith("rate")]
-    found = pressed_bench(simulator, UNIT, run, Coverage("rate", ["in0 blocked"]))
-    plain = [result for result in found if result.name.endswith("/0")]
-    assert len(plain) == len(run)
-    for result in plain:
-        assert_rate(result, "in0")
+    assert_rates(simulator, UNIT, trials(), "in0")
 
 
 @pytest.mark.parametrize("trial", wrong_trials(), ids=lambda trial: trial.name)

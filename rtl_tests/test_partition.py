@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from rtl_tests.harness import DONE, Beat, Coverage, assert_same_on_both, bare, beats, random_stream
+from rtl_tests.harness import DONE, Beat, Coverage, bare, beats, random_stream
 from rtl_tests.routing_bench import (
     CHUNKS,
     Trial,
@@ -18,7 +18,7 @@ from rtl_tests.routing_bench import (
     replay,
     selector_beat,
 )
-from rtl_tests.shape_bench import LAYOUT, WORD, assert_timing, words
+from rtl_tests.shape_bench import LAYOUT, WORD, assert_timing, cached_results, result_tests, words
 from step_hw.unit import ErrorCode
 from step_hw.units.partition import Partition
 from step_lang import ops
@@ -111,7 +111,7 @@ def wide_trials() -> tuple[Trial, ...]:
     return tuple(made)
 
 
-def _cover(coverage: Coverage) -> None:
+def _cover(coverage: Coverage, found) -> None:
     for trial in trials():
         coverage.hit(f"rank {trial.cfg['rank']}")
         for beat in trial.inputs[1]:
@@ -129,23 +129,14 @@ def _cover(coverage: Coverage) -> None:
                 coverage.hit("empty chunk")
             if before.stop < rank and not before.done:
                 coverage.hit("chunk of several beats")
-
-
-@cache
-def results(simulator: str):
-    coverage = Coverage("partition", BINS)
-    found = bench(simulator, UNIT, trials(), coverage)
     for result in found:
         if result.name.startswith("timing/"):
             for stamps in zip(*(result.stamps[f"out{k}"] for k in range(3))):
                 coverage.hit_if_declared(["outputs take a beat in different cycles"] if len(set(stamps)) > 1 else [])
-    _cover(coverage)
-    coverage.check()
-    return found
 
 
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
+results = cached_results("partition", UNIT, BINS, trials, _cover, bench)
+test_streams_against_the_interpreter, test_same_cycles_on_both = result_tests(results)
 
 
 def test_worked_examples_say_what_the_bench_expects():
@@ -154,10 +145,6 @@ def test_worked_examples_say_what_the_bench_expects():
         assert len(made) == len(example.outputs)
         for k, text in enumerate(example.outputs):
             assert made[f"out{k}"] == words(text), example.name
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
 
 
 @pytest.mark.parametrize("output", ["out0", "out1", "out2"])

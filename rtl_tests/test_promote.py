@@ -4,16 +4,18 @@ from functools import cache
 from itertools import pairwise
 from random import Random
 
-from rtl_tests.harness import Coverage, assert_same_on_both, corner_streams, random_stream
+from rtl_tests.harness import Coverage, corner_streams
 from rtl_tests.shape_bench import (
     LAYOUT,
     Trial,
     assert_timing,
-    bench,
+    cached_results,
     compare_with_model,
     element,
     examples,
     golden,
+    random_runs,
+    result_tests,
     words,
 )
 from step_hw.unit import ErrorCode
@@ -44,16 +46,12 @@ def trials() -> tuple[Trial, ...]:
             made.append(_trial(f"{name}, rank {rank}", stream, rank))
     for i in range(30):
         rank = rng.randint(0, 3)
-        runs = [beat for _ in range(rng.randint(1, 3)) for beat in random_stream(rng, rank, lambda: element(rng), 3)]
-        made.append(_trial(f"random {i}", runs, rank))
+        made.append(_trial(f"random {i}", random_runs(rng, rank), rank))
     made.append(Trial("stop above the rank", {"in0": words("1 S1 2 3 S2 D")}, {}, {"rank": 1}, ErrorCode.STOP_RANGE))
     return tuple(made)
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("promote", BINS)
-    found = bench(simulator, UNIT, trials(), coverage)
+def _cover(coverage: Coverage, _) -> None:
     for trial in trials():
         rank, stream = trial.cfg["rank"], trial.inputs["in0"]
         coverage.hit("rank > 0" if rank else "rank 0")
@@ -61,16 +59,10 @@ def results(simulator: str):
             if beat.stop == rank and not beat.done:
                 coverage.hit_if_declared(["stop of rank that is not the last"] if not after.done else
                                          ["bare stop last"] if beat.empty else [])
-    coverage.check()
-    return found
 
 
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
+results = cached_results("promote", UNIT, BINS, trials, _cover)
+test_streams_against_the_interpreter, test_same_cycles_on_both = result_tests(results)
 
 
 def test_latency_and_interval(simulator):

@@ -6,12 +6,13 @@ from random import Random
 
 import pytest
 
-from rtl_tests.harness import DONE, Beat, Coverage, assert_same_on_both, bare, random_stream
+from rtl_tests.harness import DONE, Beat, Coverage, bare, random_stream
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl
 from rtl_tests.routing_bench import (
     CHUNKS,
     GRANTS,
     Trial,
+    assert_no_latency,
     assert_rates,
     bench,
     chunk,
@@ -19,11 +20,10 @@ from rtl_tests.routing_bench import (
     examples,
     selector_beat,
 )
-from rtl_tests.shape_bench import LAYOUT, WORD, words
+from rtl_tests.shape_bench import LAYOUT, WORD, cached_results, result_tests, with_trials, words
 from step_hw.unit import ErrorCode
 from step_hw.units.reassemble import Reassemble
 from step_lang import ops
-from step_lang.timing import unit_timing
 from step_lang.types import Selector
 from step_lang.worked_examples import EXAMPLES
 
@@ -111,9 +111,7 @@ def wide_trials() -> tuple[Trial, ...]:
 
 
 def _cover(coverage: Coverage, found) -> None:
-    by_name = {trial.name: trial for trial in trials()}
-    for result in found:
-        trial = by_name[result.name.rpartition("/")[0]]
+    for trial, result in with_trials(found, trials()):
         if trial.error:
             continue
         coverage.hit(f"rank {trial.cfg['rank']}")
@@ -135,23 +133,8 @@ def _cover(coverage: Coverage, found) -> None:
             coverage.hit("bare stop closes a group")
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("reassemble", BINS)
-    found = bench(simulator, UNIT, trials(), coverage)
-    _cover(coverage, found)
-    coverage.check()
-    return found
-
-
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
-
-
-def test_same_cycles_and_grants_on_both(both_simulators):
-    one, other = map(results, both_simulators)
-    assert_same_on_both(one, other)
-    assert [result.notes for result in one] == [result.notes for result in other]
+results = cached_results("reassemble", UNIT, BINS, trials, _cover, bench)
+test_streams_against_the_interpreter, test_same_cycles_and_grants_on_both = result_tests(results)
 
 
 def test_both_orders_of_the_worked_example(simulator):
@@ -172,14 +155,7 @@ def test_both_orders_of_the_worked_example(simulator):
 
 def test_no_latency_and_a_beat_every_cycle(simulator):
     """From input to input and from group to group."""
-    assert unit_timing("reassemble").latency == 0
-    found = {result.name: result for result in results(simulator)}
-    for name in ("timing/0", "turns/0"):
-        result = found[name]
-        taken = sorted(stamp for port in ("in0", "in1", "in2") for stamp in result.stamps[port][:-1])
-        given = result.stamps["out0"]
-        assert taken == given[:-1], name
-        assert given == list(range(given[0], given[0] + len(given))), name
+    found = assert_no_latency("reassemble", results(simulator))
     # Nobody is late, so the priority rotates.
     assert [k for _, k in found["turns/0"].notes[0]] == [0, 1, 2] * 4
 

@@ -3,16 +3,18 @@
 from functools import cache
 from random import Random
 
-from rtl_tests.harness import Coverage, assert_same_on_both, corner_streams, random_stream
+from rtl_tests.harness import Coverage, corner_streams
 from rtl_tests.shape_bench import (
     LAYOUT,
     Trial,
     assert_timing,
-    bench,
+    cached_results,
     compare_with_model,
     element,
     examples,
     golden,
+    random_runs,
+    result_tests,
     words,
 )
 from step_hw.unit import ErrorCode
@@ -42,30 +44,20 @@ def trials() -> tuple[Trial, ...]:
             made.append(_trial(f"{name}, rank {rank}", stream, rank, rng.randint(1, 3)))
     for i in range(30):
         rank = rng.randint(0, 3)
-        runs = [beat for _ in range(rng.randint(1, 3)) for beat in random_stream(rng, rank, lambda: element(rng), 3)]
-        made.append(_trial(f"random {i}", runs, rank, rng.randint(1, 4)))
+        made.append(_trial(f"random {i}", random_runs(rng, rank), rank, rng.randint(1, 4)))
     stream = words("1 2 S15 3 D")
     made.append(Trial("no level above 15", {"in0": stream}, {"out0": words("1 1 S1")}, {"n": 2}, ErrorCode.STOP_RANGE))
     return tuple(made)
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("repeat", BINS)
-    found = bench(simulator, UNIT, trials(), coverage)
+def _cover(coverage: Coverage, _) -> None:
     for trial in trials():
         coverage.hit("n = 1" if trial.cfg["n"] == 1 else "n > 1")
         coverage.hit("rank > 0" if any(beat.stop for beat in trial.inputs["in0"]) else "rank 0")
-    coverage.check()
-    return found
 
 
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
+results = cached_results("repeat", UNIT, BINS, trials, _cover)
+test_streams_against_the_interpreter, test_same_cycles_on_both = result_tests(results)
 
 
 def test_latency_and_interval(simulator):

@@ -6,16 +6,18 @@ from random import Random
 
 import pytest
 
-from rtl_tests.harness import Beat, Coverage, assert_same_on_both, corner_streams, random_stream
+from rtl_tests.harness import Beat, Coverage, corner_streams, random_stream
 from rtl_tests.shape_bench import (
     LAYOUT,
     Trial,
     assert_timing,
     bench,
+    cached_results,
     compare_with_model,
     element,
     examples,
     golden,
+    result_tests,
     rows_of,
     words,
 )
@@ -150,7 +152,7 @@ def nine_trials() -> list[Trial]:
     return made + [_random(i, rng, pad=9) for i in range(8)]
 
 
-def _cover(coverage: Coverage) -> None:
+def _cover(coverage: Coverage, found) -> None:
     for trial in trials():
         dim, chunk = trial.cfg["dim"], trial.cfg["chunk"]
         coverage.hit(f"dim {dim}")
@@ -174,23 +176,14 @@ def _cover(coverage: Coverage) -> None:
                 coverage.hit("padded at done" if after.done and flag.stop == dim + 1 else "padded at a stop")
             if not flag.empty and not padding and flag.stop > dim + 1:
                 coverage.hit("chunk full at the end")
-
-
-@cache
-def results(simulator: str):
-    coverage = Coverage("reshape", BINS)
-    found = bench(simulator, UNIT, trials(), coverage)
     for result in found:
         for data, flag in zip(result.stamps["out0"], result.stamps["out1"]):
             if data != flag:
                 coverage.hit("data before flags" if data < flag else "flags before data")
-    _cover(coverage)
-    coverage.check()
-    return found
 
 
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
+results = cached_results("reshape", UNIT, BINS, trials, _cover)
+test_streams_against_the_interpreter, test_same_cycles_on_both = result_tests(results)
 
 
 def test_without_padding_and_flags(simulator):
@@ -199,10 +192,6 @@ def test_without_padding_and_flags(simulator):
 
 def test_padding_with_another_element(simulator):
     bench(simulator, NINE, nine_trials())
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
 
 
 @pytest.mark.parametrize("output", ["out0", "out1"])

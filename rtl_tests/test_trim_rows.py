@@ -5,10 +5,17 @@ from random import Random
 
 import pytest
 
-from rtl_tests.harness import Beat, Coverage, assert_same_on_both, bare, beats, corner_streams, random_stream
+from rtl_tests.harness import Beat, Coverage, bare, beats, corner_streams, random_stream
 from rtl_tests.harness.beats import DONE
-from rtl_tests.row_bench import TILE, TILE_TYPE, U32, T, beat, golden, pressed_bench, row_tiles
-from rtl_tests.shape_bench import Trial, assert_rate, assert_timing, compare_with_model
+from rtl_tests.row_bench import TILE, TILE_TYPE, U32, T, assert_rates, beat, golden, pressed_bench, row_tiles
+from rtl_tests.shape_bench import (
+    Trial,
+    assert_timing,
+    cached_results,
+    compare_with_model,
+    random_runs,
+    result_tests,
+)
 from step_hw.beat import BeatLayout
 from step_hw.unit import ErrorCode
 from step_hw.units.trim_rows import TrimRows
@@ -123,14 +130,14 @@ def trials() -> tuple[Trial, ...]:
                                lambda: rng.randint(0, 3 * T)))
     for i in range(60):
         rank, n, most = i % 3, rng.choice([1, 1, 2, 3]), rng.choice([T, T, 1, 2, 3])
-        outer = [b for _ in range(rng.randint(1, 3)) for b in random_stream(rng, rank, Beat, 4)]
+        outer = random_runs(rng, rank, Beat, 4)
         total = most * rng.randint(1, 3) if i % 2 else 0
         made.append(_trial(f"random {i}, rank {rank + 2}", rng, outer, rank + 2, n,
                            lambda most=most: rng.randint(0, 3 * most), most, total))
     return (*made, *wrong_trials())
 
 
-def _cover(coverage: Coverage) -> None:
+def _cover(coverage: Coverage, _) -> None:
     for trial in trials():
         if trial.error:
             continue
@@ -161,21 +168,8 @@ def _cover(coverage: Coverage) -> None:
             heights = []
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("trim_rows", BINS)
-    found = pressed_bench(simulator, UNIT, trials(), coverage)
-    _cover(coverage)
-    coverage.check()
-    return found
-
-
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
+results = cached_results("trim_rows", UNIT, BINS, trials, _cover, pressed_bench)
+test_streams_against_the_interpreter, test_same_cycles_on_both = result_tests(results)
 
 
 def test_latency_and_interval(simulator):
@@ -205,12 +199,7 @@ def test_model_has_the_same_cycles(simulator):
 
 def test_rate(simulator):
     """A beat a cycle at the input, dropped or not."""
-    run = [Trial(t.name, t.inputs, t.expected, t.cfg, directed=True) for t in trials() if t.name.startswith("rate")]
-    found = pressed_bench(simulator, UNIT, run, Coverage("rate", ["in0 blocked"]))
-    plain = [result for result in found if result.name.endswith("/0")]
-    assert len(plain) == len(run)
-    for result in plain:
-        assert_rate(result, "in0")
+    assert_rates(simulator, UNIT, trials(), "in0")
 
 
 @pytest.mark.parametrize("trial", wrong_trials(), ids=lambda trial: trial.name)

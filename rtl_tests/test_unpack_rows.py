@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from rtl_tests.harness import Beat, Coverage, assert_same_on_both, bare, beats, corner_streams, random_stream
+from rtl_tests.harness import Beat, Coverage, bare, beats, corner_streams
 from rtl_tests.harness.beats import DONE
 from rtl_tests.row_bench import (
     COLUMNS,
@@ -15,13 +15,14 @@ from rtl_tests.row_bench import (
     TILE,
     TILE_TYPE,
     T,
+    assert_rates,
     beat,
     golden,
     pressed_bench,
     row_tiles,
     tiles,
 )
-from rtl_tests.shape_bench import Trial, assert_rate, compare_with_model
+from rtl_tests.shape_bench import Trial, cached_results, compare_with_model, random_runs, result_tests
 from step_hw.beat import BeatLayout
 from step_hw.unit import ErrorCode
 from step_hw.units.unpack_rows import UnpackRows
@@ -103,14 +104,14 @@ def trials() -> tuple[Trial, ...]:
             made.append(_trial(f"{name}, rank {rank + 2}", stream, rank + 2, n))
     for i in range(60):
         rank, n = i % 3, rng.choice([1, 1, 2, 3, COLUMNS])
-        outer = [b for _ in range(rng.randint(1, 3)) for b in random_stream(rng, rank, Beat, 4)]
+        outer = random_runs(rng, rank, Beat, 4)
         choices = rng.choice([[0, 1, 2, T, T + 1], [0, 0, 0, 1], [1], [T]])
         stream = tiles(rng, outer, partial(rng.choice, choices), n)
         made.append(_trial(f"random {i}, rank {rank + 2}", stream, rank + 2, n))
     return (*made, *wrong_trials())
 
 
-def _cover(coverage: Coverage) -> None:
+def _cover(coverage: Coverage, _) -> None:
     for trial in trials():
         if trial.error:
             continue
@@ -137,21 +138,8 @@ def _cover(coverage: Coverage) -> None:
                 filled, hollow = False, 0
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("unpack_rows", BINS)
-    found = pressed_bench(simulator, UNIT, trials(), coverage)
-    _cover(coverage)
-    coverage.check()
-    return found
-
-
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
+results = cached_results("unpack_rows", UNIT, BINS, trials, _cover, pressed_bench)
+test_streams_against_the_interpreter, test_same_cycles_on_both = result_tests(results)
 
 
 def test_latency(simulator):
@@ -167,12 +155,7 @@ def test_model_has_the_same_cycles(simulator):
 
 def test_rate(simulator):
     """A row's tile a cycle at the output, whatever the blocks."""
-    run = [Trial(t.name, t.inputs, t.expected, t.cfg, directed=True) for t in trials() if t.name.startswith("rate")]
-    found = pressed_bench(simulator, UNIT, run, Coverage("rate", ["in0 blocked"]))
-    plain = [result for result in found if result.name.endswith("/0")]
-    assert len(plain) == len(run)
-    for result in plain:
-        assert_rate(result, "out0")
+    assert_rates(simulator, UNIT, trials(), "out0")
 
 
 @pytest.mark.parametrize("trial", wrong_trials(), ids=lambda trial: trial.name)

@@ -5,18 +5,17 @@ from random import Random
 
 import pytest
 
-from rtl_tests.harness import (
-    Beat,
-    Coverage,
-    assert_same_on_both,
-    beats,
-    corner_streams,
-    from_beats,
-    random_stream,
-    to_beats,
-)
+from rtl_tests.harness import Beat, Coverage, beats, corner_streams, from_beats, to_beats
 from rtl_tests.harness.beats import streams_of
-from rtl_tests.shape_bench import LAYOUT, Trial, assert_timing, bench, compare_with_model
+from rtl_tests.shape_bench import (
+    LAYOUT,
+    Trial,
+    assert_timing,
+    cached_results,
+    compare_with_model,
+    random_runs,
+    result_tests,
+)
 from step_hw.beat import BeatLayout
 from step_hw.unit import ErrorCode
 from step_hw.units.zip import Zip
@@ -79,8 +78,7 @@ def trials() -> tuple[Trial, ...]:
             made.append(_trial(f"{name}, rank {rank}", stream, rank, rng))
     for i in range(30):
         rank = rng.randint(0, 3)
-        runs = [beat for _ in range(rng.randint(1, 3)) for beat in random_stream(rng, rank, Beat, 3)]
-        made.append(_trial(f"random {i}", runs, rank, rng))
+        made.append(_trial(f"random {i}", random_runs(rng, rank, Beat), rank, rng))
     made += [
         _wrong("stops differ", [("1 2 S1 D", 1), ("1 2 S1 D", 2), ("1 2 S2 D", 2)], "1"),
         _wrong("one is bare", [("1 S1 2 S1 D", 1), ("1 S1 S1 D", 2), ("1 S1 2 S1 D", 2)], "1 S1"),
@@ -91,23 +89,14 @@ def trials() -> tuple[Trial, ...]:
     return tuple(made)
 
 
-@cache
-def results(simulator: str):
-    coverage = Coverage("zip", BINS)
-    found = bench(simulator, UNIT, trials(), coverage)
+def _cover(coverage: Coverage, found) -> None:
     for result in found:
         for beat in result.beats["out0"]:
             coverage.hit_if_declared([{0: "", 1: "one row", 2: "two rows"}[beat.rows]])
-    coverage.check()
-    return found
 
 
-def test_streams_against_the_interpreter(simulator):
-    results(simulator)
-
-
-def test_same_cycles_on_both(both_simulators):
-    assert_same_on_both(*map(results, both_simulators))
+results = cached_results("zip", UNIT, BINS, trials, _cover)
+test_streams_against_the_interpreter, test_same_cycles_on_both = result_tests(results)
 
 
 def test_latency_and_interval(simulator):

@@ -130,6 +130,14 @@ class Harness:
         self.assume(f"in{k} is a stream", ~port.valid | grammar.legal)
         return grammar
 
+    def arrives(self, k: int = 0) -> Signal:
+        """A beat is at the head of input ``k`` for the first time: what comes of it is known then."""
+        port = self.unit.ins[k]
+        seen, arrives = Signal(), Signal()
+        self.m.d.sync += seen.eq(port.valid & ~port.ready)
+        self.m.d.comb += arrives.eq(port.valid & ~seen)
+        return arrives
+
     def grammatical(self, k: int, rank, when=1) -> Grammar:
         """Output ``k`` is to be a stream of this rank."""
         port = self.unit.outs[k]

@@ -103,9 +103,7 @@ def _error(h: Harness, addresses) -> tuple[Signal, Signal]:
     address that is none stays an error at the head. Second: the element is at the head for the first time, so that what
     comes of it is known."""
     m, i, unit = h.m, h.unit.in0, h.unit
-    seen, arrives = Signal(), Signal()
-    m.d.sync += seen.eq(i.valid & ~i.ready)
-    m.d.comb += arrives.eq(i.valid & ~seen)
+    arrives = h.arrives()
     wrong = Signal(max(1, len(addresses)))
     if addresses:
         m.d.comb += wrong.eq(Cat(there & (address >> 32 != 0) for there, address in addresses))

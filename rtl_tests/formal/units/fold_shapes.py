@@ -11,6 +11,7 @@ from step_lang.types import Tile, int8
 
 from ..case import Case
 from ..faults import Fault
+from ..fold_faults import BARE_CLOSES_NOTHING, DRAIN, INIT_LOST, NOT_BEGUN, STAGE_MOVES
 from ..harness import Harness
 
 __all__ = ["CASES"]
@@ -142,19 +143,13 @@ _PLACE = (
     Fault("inner stops are not looked at", "token.stop < self.cfg.inner, token.stop != position.stop)",
           "token.stop < self.cfg.inner, 0)", _COMPUTE),
 )
-_FRESH = Fault("the fold is not begun anew", "state.first.eq(~started)", "state.first.eq(0)")
-_DRAIN = (
-    Fault("the next fold overtakes the drain", "(passed | ~element)", "1"),
-    Fault("the stop that leaves is one higher", "drain_stop.eq(token.stop - rank)",
-          "drain_stop.eq(token.stop - rank + 1)"),
-)
 _TWO = (
-    *_PLACE, _FRESH, *_DRAIN,
+    *_PLACE, NOT_BEGUN, *DRAIN,
     Fault("inner stops do not leave", "Mux(drain.last, drain_stop, drain.stop)", "Mux(drain.last, drain_stop, 0)"),
-    Fault("an empty group leaves what was there", "drain_init.eq(token.empty & ~started)", "drain_init.eq(0)"),
+    INIT_LOST,
 )
 _OPEN = (
-    _FRESH, *_DRAIN,
+    NOT_BEGUN, *DRAIN,
     Fault("the drain goes as far as the tensor before", "drain_size.eq(Mux(element, position.index, size))",
           "drain_size.eq(size)"),
     Fault("a tensor of another size is folded", "(is_open & (position.last != (position.index == size)) | differs)",
@@ -164,7 +159,7 @@ _OPEN = (
     Fault("a smaller tensor does not wait for the drain", "(free | ~(closing | token.done))", "(free | ~token.done)"),
 )
 _MASKED = (
-    _FRESH, *_DRAIN,
+    NOT_BEGUN, *DRAIN,
     Fault("rows that are not valid leave", "entry = masked(entry, entry_rows, self.out_type)", "pass"),
     Fault("an empty group leaves all rows", "init &= (1 << (self.width // int(self.out_type.rows))) - 1", "pass"),
     Fault("tiles of other rows are folded", "differs = state.differs if self.compares else Const(0)",
@@ -175,10 +170,9 @@ _MASKED = (
 _EMPTY_OPEN = Fault("an empty group of an open state leaves", "Mux(self.cfg.hollow, token.stop == rank, is_open)",
                     "self.cfg.hollow & (token.stop == rank)")
 _SCAN_SHARED = (
-    _FRESH,
-    Fault("the stage moves on while the output waits", "en.eq(~out_valid | o.ready)", "en.eq(1)"),
-    Fault("a bare stop closes nothing", "with m.If(go & token.last & closing):",
-          "with m.If(go & token.last & closing & ~token.empty):"),
+    NOT_BEGUN,
+    STAGE_MOVES,
+    BARE_CLOSES_NOTHING,
 )
 _SCAN_MASKED = (
     *_SCAN_SHARED,

@@ -10,6 +10,7 @@ from step_lang.types import Tile, int8
 
 from ..case import Case
 from ..faults import Fault
+from ..fold_faults import BARE_CLOSES_NOTHING, DRAIN, INIT_LOST, NOT_BEGUN, STAGE_MOVES
 from ..harness import Harness
 
 __all__ = ["CASES"]
@@ -98,15 +99,13 @@ def _harness(module, kind: str, inner: int, hollow: bool = False) -> Harness:
 
 
 _SHARED = (
-    Fault("the fold is not begun anew", "state.first.eq(~started)", "state.first.eq(0)"),
+    NOT_BEGUN,
     Fault("a stop one lower closes", "closing.eq(token.stop >= ", "closing.eq(token.stop + 1 >= "),
 )
 _ACCUM = (
     *_SHARED,
-    Fault("the stop that leaves is one higher", "drain_stop.eq(token.stop - rank)",
-          "drain_stop.eq(token.stop - rank + 1)"),
-    Fault("the next fold overtakes the drain", "(passed | ~element)", "1"),
-    Fault("an empty group leaves what was there", "drain_init.eq(token.empty & ~started)", "drain_init.eq(0)"),
+    *DRAIN,
+    INIT_LOST,
     Fault("done overtakes", "(free | ~(closing | token.done))", "(free | ~closing)"),
 )
 _HOLLOW = (
@@ -121,9 +120,8 @@ _HOLLOW_DRAIN = Fault("a bare stop drains the state too", "drain_last.eq(drain_d
                       "drain_last.eq(drain_done | drain.last)")
 _SCAN = (
     *_SHARED,
-    Fault("the stage moves on while the output waits", "en.eq(~out_valid | o.ready)", "en.eq(1)"),
-    Fault("a bare stop closes nothing", "with m.If(go & token.last & closing):",
-          "with m.If(go & token.last & closing & ~token.empty):"),
+    STAGE_MOVES,
+    BARE_CLOSES_NOTHING,
 )
 
 CASES = (

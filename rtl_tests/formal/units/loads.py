@@ -8,15 +8,14 @@ from amaranth.hdl import Array, Cat, Const, Mux, Shape, Signal, Value, unsigned
 from step_hw.beat import BeatLayout
 from step_hw.hbm.affine import LOOPS
 from step_hw.unit import ErrorCode
-from step_lang.memory_config import MemoryConfig
 
 from ..case import Case
 from ..faults import Fault
 from ..harness import Harness
+from ..tensors import COUNTER, LOOPS_GO_ON, MEMORY, assume_base
 
 __all__ = ["CASES"]
 
-MEMORY = MemoryConfig(channels=2, burst_bytes=4, capacity_bytes=64)
 BURSTS = 16
 """Bursts that the memory has room for, on both channels."""
 WINDOW = 2
@@ -34,9 +33,9 @@ def _harness(module, dims: int = 1) -> Harness:
     rank = h.constant("rank", 4)
     h.legal(0, rank)
     h.assume("a stop for the view", rank + dims <= 15)
-    h.assume("the tensor is at a line of the memory", (cfg.base[:3] == 0) & (cfg.base < 32))
+    assume_base(h)
     contents, held = _memory(h)
-    arrives = _arrives(h)
+    arrives = h.arrives()
     if dims == 1:
         h.assume("a view", (cfg.count0 != 0) & (cfg.count0 <= MOST))
     else:
@@ -146,15 +145,6 @@ def _memory(h: Harness):
     return contents, Cat(outstanding).any() | ~Cat(free).all()
 
 
-def _arrives(h: Harness) -> Signal:
-    """A beat is at the input's head for the first time: what comes of it is known then."""
-    i = h.unit.in0
-    seen, arrives = Signal(), Signal()
-    h.m.d.sync += seen.eq(i.valid & ~i.ready)
-    h.m.d.comb += arrives.eq(i.valid & ~seen)
-    return arrives
-
-
 def _random_harness(module, element_bytes: int = 8) -> Harness:
     """Of a load of elements at any addresses. Of those of 8 bytes, with a burst on each of two channels, only the first
     bits leave."""
@@ -164,10 +154,10 @@ def _random_harness(module, element_bytes: int = 8) -> Harness:
     m, i, p, cfg = h.m, unit.in0, unit.in0.payload, unit.cfg
     rank = h.constant("rank", 4)
     h.legal(0, rank)
-    h.assume("the tensor is at a line of the memory", (cfg.base[:3] == 0) & (cfg.base < 32))
+    assume_base(h)
     h.assume("and ends in it", (cfg.limit <= 8) & (cfg.limit[:4] * element_bytes + cfg.base[:5] <= 64))
     contents, held = _memory(h)
-    arrives = _arrives(h)
+    arrives = h.arrives()
     outside = Signal()
     m.d.comb += outside.eq(i.valid & ~p.empty & (p.data >= cfg.limit))
     beat = Signal(unit.output_layouts[0])
@@ -193,7 +183,7 @@ def _input_harness(module, listed: bool) -> Harness:
         {f"{name}{k}": 1 for name in ("count", "stride") for k in range(2)} | {"dims": 1} if listed else {}))
     m, cfg = h.m, unit.cfg
     rank = h.constant("rank", 4)
-    h.assume("the tensor is at a line of the memory", (cfg.base[:3] == 0) & (cfg.base < 32))
+    assume_base(h)
     contents, held = _memory(h)
     start = h.any("start")
     m.d.comb += unit.start.eq(start)
@@ -297,16 +287,14 @@ BURST_FAULTS = (
           "for j in range(span) for q in range(self.port.elements.bursts))", _LOAD),
     RANDOM_FAULTS[2],
 )
-_COUNTER = "step_hw.hbm.affine"
 VIEW_FAULTS = (
-    Fault("inner loops go on from where they were", "m.d.sync += [rounds[k].eq(rounds[k] + 1), starts[k].eq(moved)]",
-          "m.d.sync += [rounds[k].eq(rounds[k] + 1), starts[k].eq(starts[k] + strides[k])]", _COUNTER),
+    LOOPS_GO_ON,
     Fault("inner stops are lost", "Mux(counter.last, ref.payload.stop + self.cfg.dims, counter.wraps)",
           "Mux(counter.last, ref.payload.stop + self.cfg.dims, 0)"),
     Fault("an empty vector is an element", "tok.empty.eq(counter.hollow | counter.barren)",
           "tok.empty.eq(counter.barren)"),
     Fault("an empty view goes round its loops", "self.last.eq(ends_to[LOOPS - 1] | self.barren)",
-          "self.last.eq(ends_to[LOOPS - 1])", _COUNTER),
+          "self.last.eq(ends_to[LOOPS - 1])", COUNTER),
     FAULTS[0], FAULTS[3], FAULTS[5],
 )
 INPUT_FAULTS = (

@@ -9,15 +9,14 @@ from amaranth.lib.data import ArrayLayout, StructLayout
 from step_hw.beat import BeatLayout
 from step_hw.hbm.affine import LOOPS
 from step_hw.unit import ErrorCode
-from step_lang.memory_config import MemoryConfig
 
 from ..case import Case
 from ..faults import Fault
 from ..harness import Harness
+from ..tensors import LOOPS_GO_ON, MEMORY, assume_base
 
 __all__ = ["CASES"]
 
-MEMORY = MemoryConfig(channels=2, burst_bytes=4, capacity_bytes=64)
 MOST = 3
 """Largest count of positions."""
 
@@ -35,11 +34,8 @@ def _harness(module, element_bytes: int = 8, dims: int = 1) -> Harness:
     m, i, p, cfg = h.m, unit.in0, unit.in0.payload, unit.cfg
     h.legal(0, h.constant("rank", 4))
     h.assume("few positions", cfg.count0 <= MOST)
-    h.assume("the tensor is at a line of the memory", (cfg.base[:3] == 0) & (cfg.base < 32))
-    h.m.d.comb += unit.mem.idle.eq(h.any("idle"))
-    requests = [getattr(unit.mem, f"req{c}") for c in range(MEMORY.channels)]
-    for c, request in enumerate(requests):
-        h.watch(f"req{c}", request)
+    assume_base(h)
+    requests = _requests(h)
 
     ended = Signal()
     h.assume("one stream a run", ~ended | ~i.valid)
@@ -76,6 +72,16 @@ def _harness(module, element_bytes: int = 8, dims: int = 1) -> Harness:
         h.prove(f"channel {c} sees the element", ~request.valid | (unit.mem.data == p.data))
     h.within("an element is written", good & ~whole & Cat(r.ready for r in requests).all())
     return h
+
+
+def _requests(h: Harness) -> list:
+    """The requests to the channels, of a memory that is idle when it likes."""
+    unit = h.unit
+    h.m.d.comb += unit.mem.idle.eq(h.any("idle"))
+    requests = [getattr(unit.mem, f"req{c}") for c in range(MEMORY.channels)]
+    for c, request in enumerate(requests):
+        h.watch(f"req{c}", request)
+    return requests
 
 
 def _place(h: Harness, element) -> tuple[Value, Value]:
@@ -115,12 +121,9 @@ def _random_harness(module, element_bytes: int = 8) -> Harness:
     h.assume("chunks", cfg.inner <= rank)
     h.legal(0, rank)
     h.legal(1, rank)
-    h.assume("the tensor is at a line of the memory", (cfg.base[:3] == 0) & (cfg.base < 32))
+    assume_base(h)
     h.assume("and ends in it", cfg.limit <= min(8, 32 // element_bytes))
-    h.m.d.comb += unit.mem.idle.eq(h.any("idle"))
-    requests = [getattr(unit.mem, f"req{c}") for c in range(MEMORY.channels)]
-    for c, request in enumerate(requests):
-        h.watch(f"req{c}", request)
+    requests = _requests(h)
 
     present, agree, outside, good, whole = Signal(), Signal(), Signal(), Signal(), Signal()
     fires = Cat(r.valid & r.ready for r in requests)
@@ -209,14 +212,11 @@ RANDOM_FAULTS = (
     Fault("the list overflows", "room.eq(level != self.pending)", "room.eq(1)"),
     Fault("streams are not compared", "(head.empty == i.payload.empty) &", "1 &"),
     Fault("an element outside is written", "(index >= unit.cfg.limit)", "(index > unit.cfg.limit)", _WRITING),
-    Fault("a channel is asked twice", "req.valid.eq(asked & targets[c] & ~taken[c])",
-          "req.valid.eq(asked & targets[c])", _WRITING),
+    FAULTS[0],
 )
 
-_COUNTER = "step_hw.hbm.affine"
 VIEW_FAULTS = (
-    Fault("inner loops go on from where they were", "m.d.sync += [rounds[k].eq(rounds[k] + 1), starts[k].eq(moved)]",
-          "m.d.sync += [rounds[k].eq(rounds[k] + 1), starts[k].eq(starts[k] + strides[k])]", _COUNTER),
+    LOOPS_GO_ON,
     Fault("an empty vector has a place", "full | counter.barren | counter.hollow", "full | counter.barren"),
     Fault("an empty view has a place", "full | counter.barren | counter.hollow", "full | counter.hollow"),
     *FAULTS[2:4], FAULTS[5],

@@ -133,6 +133,11 @@ def test_a_deadlock_s_fix_fixes_it(depth):
         predict(p, machine, given)
 
 
+def test_values_for_no_input_stream():
+    with pytest.raises(TensorError, match="input stream 'b': given vs the program's none"):
+        predict(copy(), None, {"b": [1]})
+
+
 def test_a_loop_without_a_token():
     with Program("loop") as p:
         back = ops.feedback(scalar(u32), (dynamic("n"),))

@@ -11,7 +11,7 @@ import numpy as np
 
 from step_lang.errorcodes import fix_of
 from step_lang.errors import DeadlockError, RtlError, UnknownFunction
-from step_lang.interpreter import measure_symbols
+from step_lang.interpreter import check_inputs, measure_symbols
 from step_lang.metrics import DEFAULT_COMPUTE_BW, Metrics, metrics
 from step_lang.program import Program
 from step_lang.stream import Stream
@@ -89,6 +89,7 @@ def predict(program: Program, machine: Machine | None = None,
     `UnknownFunction` where one is steered by a value that the model does not compute.
     """
     program.check()
+    check_inputs(program, streams or {})
     machine = machine or RooflineMachine()
     check_capacity(program, machine.memory)
     if isinstance(machine, BeatMachine):

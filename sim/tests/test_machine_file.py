@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from examples import swiglu
+from examples import simplified_moe, swiglu
 from sim.tests.sweep_cases import copy_program
 from sim.tile import BeatMachine, RooflineMachine, predict
-from sim.tile.capacity import check_buffers, check_capacity
+from sim.tile.capacity import check_capacity, check_units
 from sim.tile.machine_file import machine_of
 from step_hw.design import Design
 from step_lang.errors import ConfigError, HardwareTooSmall
@@ -71,4 +71,18 @@ def test_buffers_that_the_scratchpads_do_not_hold():
     with pytest.raises(HardwareTooSmall) as same:
         assert Design(program, small).graph
     assert str(told.value) == str(same.value)
-    check_buffers(program, enough)
+    check_units(program, enough)
+
+
+@pytest.mark.parametrize(("module", "settings", "key"), [
+    (swiglu, {"scratchpad_frames": 4096, "accumulator_entries": 4}, "accumulator.entries to at least"),
+    (simplified_moe, {"row_columns": 8}, "rows.columns to at least")])
+def test_states_and_rows_that_the_units_do_not_hold(module, settings, key):
+    """Of products of tiles, and of rows that are packed: what beat fidelity says."""
+    program = module.build()
+    small = HardwareConfig(tile=4, **settings)
+    with pytest.raises(HardwareTooSmall, match=key) as told:
+        predict(program, BeatMachine(small), module.streams(program) if hasattr(module, "streams") else {})
+    with pytest.raises(HardwareTooSmall) as same:
+        assert Design(program, small).graph
+    assert str(told.value) == str(same.value)

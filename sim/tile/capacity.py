@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from step_lang.errors import HardwareTooSmall, StepError
 from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import lower
+from step_lang.mapping.limits import check_columns, check_rows, check_states
 from step_lang.mapping.scratchpads import check_buffer
 from step_lang.memory_config import MemoryConfig
 from step_lang.program import Program
 
-__all__ = ["check_buffers", "check_capacity", "check_ranks"]
+__all__ = ["check_capacity", "check_ranks", "check_units"]
+
+_CHECKS: dict[str, tuple[Callable[[Any, HardwareConfig], Any], ...]] = {
+    "bufferize": (check_buffer,), "accum": (check_states,), "scan": (check_states,),
+    "pack_rows": (check_columns, check_rows), "unpack_rows": (check_columns,), "trim_rows": (check_rows,)}
+"""By the kind of an operator of a lowered program."""
 
 MOST_RANK = 15
 """Tokens, here as in hardware, have four bits for a stop."""
@@ -38,13 +46,14 @@ def check_ranks(program: Program) -> None:
                                    operator=stream.producer, fix="flatten outer dimensions")
 
 
-def check_buffers(program: Program, hw: HardwareConfig) -> None:
-    """Raise `HardwareTooSmall` for a buffer of known size, the program's own or one of lowering's, that its scratchpad
-    does not hold. Of a program that cannot be lowered, which tile fidelity follows all the same, nothing is known."""
+def check_units(program: Program, hw: HardwareConfig) -> None:
+    """Raise `HardwareTooSmall` for what the units of the lowered program do not hold: a buffer of known size, the
+    program's own or one of lowering's, its scratchpad; states their accumulator; a row of tiles the bank of a row
+    unit. Of a program that cannot be lowered, which tile fidelity follows all the same, nothing is known."""
     try:
         lowered = lower(program, hw).program
     except StepError:
         return
     for op in lowered.operators:
-        if op.kind == "bufferize":
-            check_buffer(op, hw)
+        for check in _CHECKS.get(op.kind, ()):
+            check(op, hw)

@@ -19,7 +19,7 @@ from step_lang.tokens import Buffer, TokenStream, data_empty
 from step_lang.types import BufferRef, Selector, Tile, Tuple
 
 from . import memory as memory_words
-from .capacity import check_buffers, check_capacity
+from .capacity import check_capacity, check_units
 from .engine import TileRun, run_tiles
 from .graph import tile_graph
 from .machine import BeatMachine, Machine, RooflineMachine
@@ -93,7 +93,7 @@ def predict(program: Program, machine: Machine | None = None,
     machine = machine or RooflineMachine()
     check_capacity(program, machine.memory)
     if isinstance(machine, BeatMachine):
-        check_buffers(program, machine.hw)
+        check_units(program, machine.hw)
     began = time.perf_counter()
     graph = tile_graph(program, machine, streams)
     run = run_tiles(graph, record=record, progress=progress)

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from step_lang.dims import is_static
-from step_lang.errors import HardwareTooSmall, UnknownFunction
+from step_lang.errors import UnknownFunction
 from step_lang.types import DType, Tile
 
 from ..builder import Builder, hardware_type
-from ..registers import INNER_WIDTH
+from ..limits import check_states
 
 __all__ = ["bits_of", "build_fold", "function_params"]
 
@@ -59,20 +58,7 @@ def function_params(builder: Builder, op) -> dict[str, Any]:
 def build_fold(builder: Builder, op, kind: str) -> None:
     """An accum or scan unit."""
     hw = builder.hw
-    # How many entries an open dimension takes shows at run time.
-    sizes = [int(dim) if is_static(dim) else 0 for dim in op.inner_shape]
-    n1, n0 = [1, 1, *sizes][-2:]
-    # Whether there is a tensor of states is the program's structure; how large it is, a matter of registers.
-    entries = hw.accumulator_entries if op.inner else 1
-    least = max(n1, 1) * max(n0, 1)
-    if least > entries:
-        raise HardwareTooSmall(f"states: {n1 or 'at least 1'} x {n0} tiles vs {entries} entries of an accumulator",
-                               operator=op,
-                               fix=f"set accumulator.entries to at least {least} in the hardware configuration, or use "
-                                   "smaller tiles")
-    if max(n1, n0) >= 1 << INNER_WIDTH:
-        raise HardwareTooSmall(f"states: {n1} x {n0} tiles vs at most {(1 << INNER_WIDTH) - 1} a dimension",
-                               operator=op, fix="use smaller tiles")
+    n1, n0, entries = check_states(op, hw)   # how many entries an open dimension takes shows at run time
     types = [stream.type for stream in op.inputs]
     initial = np.asarray(op.fn.initial(op.init, *types)).reshape(-1)[0]
     params = {**function_params(builder, op), "entries": entries, "init": bits_of(initial, op.output.type.dtype)}

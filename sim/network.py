@@ -17,7 +17,7 @@ from .compiled import compiled
 
 __all__ = [
     "AVAIL", "BLOCKED", "BUSY", "COUNT", "DEPTH", "DONE", "EMPTY", "IDLE", "MEMORY", "NEED", "PUSHED", "SPACE",
-    "STARVED", "STATUSES", "Network", "can_pop", "can_push", "is_bare", "is_done", "make_network", "peek",
+    "STARVED", "STATUSES", "Network", "can_pop", "can_push", "fail", "is_bare", "is_done", "make_network", "peek",
     "peek_value", "pop", "push", "record_level", "stop_of", "token", "with_stop",
 ]
 
@@ -106,6 +106,17 @@ def pop(net, link):
 
 
 @compiled
+def _record(net, who, what):
+    """A row of the trace, if there is one."""
+    n = net.misc[1]
+    if n < net.trace.shape[0]:
+        net.trace[n, 0] = net.misc[0]
+        net.trace[n, 1] = who
+        net.trace[n, 2] = what
+        net.misc[1] = n + 1
+
+
+@compiled
 def push(net, link, tok, value):
     """Write a beat; at most once a cycle and link."""
     slot = net.links[link, HEAD] + net.links[link, COUNT]
@@ -121,23 +132,13 @@ def push(net, link, tok, value):
     net.links[link, SPACE] = 0
     net.links[link, PUSHED] += 1
     net.misc[2] += 1
-    n = net.misc[1]
-    if n < net.trace.shape[0]:
-        net.trace[n, 0] = net.misc[0]
-        net.trace[n, 1] = link
-        net.trace[n, 2] = tok
-        net.misc[1] = n + 1
+    _record(net, link, tok)
 
 
 @compiled
 def record_level(net, unit, pages):
     """A scratchpad holds ``pages`` pages from this cycle on."""
-    n = net.misc[1]
-    if n < net.trace.shape[0]:
-        net.trace[n, 0] = net.misc[0]
-        net.trace[n, 1] = -1 - unit
-        net.trace[n, 2] = pages
-        net.misc[1] = n + 1
+    _record(net, -1 - unit, pages)
 
 
 @compiled
@@ -149,6 +150,15 @@ def record_grant(net, unit, k):
         net.grants[n, 1] = unit
         net.grants[n, 2] = k
     net.misc[5] = n + 1
+
+
+@compiled
+def fail(net, unit, code):
+    """A unit has the error ``code``; the run ends with this cycle. `BLOCKED`, for a unit that does nothing more in
+    it."""
+    net.misc[3] = unit + 1
+    net.misc[4] = code
+    return BLOCKED
 
 
 @compiled

@@ -12,7 +12,7 @@ import numpy as np
 
 from .compiled import compiled
 
-__all__ = ["BITS", "pack_selectors", "selected", "selects_beyond"]
+__all__ = ["BITS", "pack_selectors", "selected", "selects_beyond", "selects_nothing"]
 
 BITS = 64
 """Bits of a word."""
@@ -56,3 +56,12 @@ def selects_beyond(net, value, width, n):
         if selected(net, value, width, k):
             return True
     return False
+
+
+@compiled
+def selects_nothing(net, value, width, n):
+    """Is no bit below ``n`` set?"""
+    for k in range(n):
+        if selected(net, value, width, k):
+            return False
+    return True

@@ -9,12 +9,27 @@ part of the work that this one needs (``lead``).
 """
 
 from ..compiled import compiled
-from .network import BLOCKED, COLS, FIRST, LAST, REASON, ROWS, field, place_time, record_work, wake
+from .network import (
+    BLOCKED,
+    COLS,
+    EMPTY,
+    FIRST,
+    LAST,
+    REASON,
+    ROWS,
+    VALUE,
+    field,
+    place_time,
+    pop,
+    push,
+    record_work,
+    wake,
+)
 
 __all__ = [
     "A_BEAT", "A_COLUMN", "A_PAIR", "A_ROW", "BANDWIDTH", "BY_ROWS", "COMPUTE", "COSTS", "DELAY", "INTERVAL",
-    "LATENCY", "MEMORY_IN", "NEEDS", "NEEDS_ALL", "TILE", "beats", "ceil_div", "comes", "finish",
-    "leaves", "leaves_last", "leaves_led", "meets", "starts", "there", "whole", "work_of",
+    "LATENCY", "MEMORY_IN", "NEEDS", "NEEDS_ALL", "TILE", "beats", "beats_of", "ceil_div", "comes", "finish",
+    "give_bare", "leaves", "leaves_last", "leaves_led", "meets", "pass_beats", "starts", "there", "whole", "work_of",
 ]
 
 (COMPUTE, BANDWIDTH, MEMORY_IN, TILE, INTERVAL, LATENCY, NEEDS, NEEDS_1, DELAY, DELAY_1, BY_ROWS,
@@ -40,6 +55,12 @@ def beats(net, u, rows, cols):
     """Physical tiles of a tile, at least one."""
     t = net.cost[u, TILE]
     return max(1, ceil_div(rows, t) * ceil_div(cols, t))
+
+
+@compiled
+def beats_of(net, u, token, rows, cols):
+    """Beats of a token with an element of this size; 1 where it has none, and on a roofline machine."""
+    return beats(net, u, rows, cols) if net.cost[u, TILE] > 0 and token & EMPTY == 0 else 1
 
 
 @compiled
@@ -144,3 +165,24 @@ def leaves(net, u, start, end):
 def leaves_last(net, u, end):
     """When the last beat of a result can be taken."""
     return end + 1 + net.cost[u, LATENCY]
+
+
+@compiled
+def give_bare(net, u, out, token, start, last):
+    """Give a ``token`` without an element, the work of a cycle. Returns the cycle in which it is done, as `finish`
+    does."""
+    end = finish(net, u, start, last, 1)
+    push(net, out, token, 0, 0, 0, end + 1, end + 1)
+    return end
+
+
+@compiled
+def pass_beats(net, u, channel, out, token, start):
+    """Hand what is at the head of ``channel`` on beat by beat as ``token``, from ``start`` on, and take it. Returns the
+    cycle in which all of it is taken."""
+    rows, cols = field(net, channel, ROWS), field(net, channel, COLS)
+    end = finish(net, u, start, field(net, channel, LAST), work_of(net, u, 0, 0, beats_of(net, u, token, rows, cols)))
+    push(net, out, token, field(net, channel, VALUE), rows, cols, leaves(net, u, start, end),
+         leaves_last(net, u, end))
+    pop(net, channel, end + 1)
+    return end

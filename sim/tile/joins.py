@@ -2,9 +2,9 @@
 
 from ..compiled import compiled
 from .cost import comes, meets, whole
-from .network import TOKEN, available, field
+from .network import COLS, ROWS, TOKEN, available, field
 
-__all__ = ["all_there", "join"]
+__all__ = ["all_there", "join", "sizes"]
 
 
 @compiled
@@ -28,3 +28,10 @@ def join(net, u, n, ins, start):
         start = meets(net, u, ins[k], k, start)
         last = max(last, comes(net, u, ins[k], k))
     return start, last
+
+
+@compiled
+def sizes(net, n, ins):
+    """Rows and columns of the element at the head of the first of ``n`` inputs, then of the last."""
+    first, other = ins[0], ins[n - 1]
+    return field(net, first, ROWS), field(net, first, COLS), field(net, other, ROWS), field(net, other, COLS)

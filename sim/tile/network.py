@@ -222,6 +222,16 @@ def pop(net, channel, time):
 
 
 @compiled
+def _next_place(net, channel):
+    """Row of ``places`` that the next token gets, if there is room."""
+    c = net.channels
+    place = c[channel, HEAD] + c[channel, COUNT]
+    if place >= c[channel, CAPACITY]:
+        place -= c[channel, CAPACITY]
+    return c[channel, BASE] + place
+
+
+@compiled
 def room(net, u, channel, now):
     """Is there a place? If one gets free later, ``u`` is woken then. An output that nobody uses has room."""
     if channel < 0:
@@ -230,10 +240,7 @@ def room(net, u, channel, now):
     if c[channel, COUNT] == c[channel, CAPACITY]:
         net.misc[WHY] = BLOCKED
         return False
-    place = c[channel, HEAD] + c[channel, COUNT]
-    if place >= c[channel, CAPACITY]:
-        place -= c[channel, CAPACITY]
-    time = net.freed[c[channel, BASE] + place]
+    time = place_time(net, channel)
     if time > now:
         net.misc[WHY] = BLOCKED
         wake(net, u, time)
@@ -244,11 +251,7 @@ def room(net, u, channel, now):
 @compiled
 def place_time(net, channel):
     """When the place that the next token gets is free."""
-    c = net.channels
-    place = c[channel, HEAD] + c[channel, COUNT]
-    if place >= c[channel, CAPACITY]:
-        place -= c[channel, CAPACITY]
-    return net.freed[c[channel, BASE] + place]
+    return net.freed[_next_place(net, channel)]
 
 
 @compiled
@@ -276,10 +279,7 @@ def push(net, channel, token, value, rows, cols, first, last):
     if channel < 0:
         return
     c = net.channels
-    place = c[channel, HEAD] + c[channel, COUNT]
-    if place >= c[channel, CAPACITY]:
-        place -= c[channel, CAPACITY]
-    place += c[channel, BASE]
+    place = _next_place(net, channel)
     p = net.places
     p[place, TOKEN] = token
     p[place, VALUE] = value

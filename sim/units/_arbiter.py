@@ -1,13 +1,10 @@
-"""Rotating priority among inputs whose chunks are served whole. Twin of ``step_hw/arbiter.py``.
-
-A unit keeps `LOCKED`, `CURRENT` and `FIRST` in its state; before the chunk, `FIRST` is where the search begins.
-"""
+"""What units share that serve whole chunks of an input in turn, which is `sim.turns`."""
 
 from ..compiled import compiled
 from ..network import can_pop, is_done, peek, record_grant
+from ..turns import serve
 
-LOCKED, CURRENT, FIRST, OWN = 0, 1, 2, 3
-"""State; a unit's own begins at ``OWN``."""
+__all__ = ["grant", "waits"]
 
 
 @compiled
@@ -20,6 +17,4 @@ def waits(net, link):
 def grant(u, st, net, n, k):
     """Begin to serve input ``k`` of ``n``."""
     record_grant(net, u, k)
-    st[LOCKED] = 1
-    st[CURRENT] = k
-    st[FIRST] = 0 if k + 1 == n else k + 1
+    serve(st, n, k)

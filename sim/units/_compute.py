@@ -7,8 +7,8 @@ from step_lang.timing import compute_timing, contribution_stages, rows_operand
 from ..compiled import compiled
 from ..network import can_pop, is_bare, is_done, peek, pop
 
-__all__ = ["FRONT_MISALIGNED", "FRONT_STARVED", "INPUTS", "INTERVAL", "LAST_STEP", "STAGES", "fail", "front",
-           "pack_front", "take", "tokens_agree"]
+__all__ = ["FRONT_MISALIGNED", "FRONT_STARVED", "INPUTS", "INTERVAL", "LAST_STEP", "STAGES", "front", "pack_front",
+           "take", "tokens_agree"]
 
 # Parameters of all compute units; each unit's own begin at OWN.
 INPUTS, INTERVAL, STAGES, ROWS_PORT, OWN = 0, 1, 2, 3, 8
@@ -40,13 +40,6 @@ def pack_front(unit, build) -> None:
 def tokens_agree(a, b):
     """Same stop, empty and done."""
     return (a ^ b) & 63 == 0
-
-
-@compiled
-def fail(u, net, code):
-    """Raise the unit's error code."""
-    net.misc[3] = u + 1
-    net.misc[4] = code
 
 
 @compiled

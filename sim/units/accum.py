@@ -1,7 +1,7 @@
 """Model of ``step_hw/units/accum.py``."""
 
 from ..compiled import compiled
-from ..network import BLOCKED, BUSY, DONE, EMPTY, STARVED, can_push, is_bare, is_done, peek_value, push, stop_of
+from ..network import BLOCKED, BUSY, DONE, EMPTY, STARVED, can_push, fail, is_bare, is_done, peek_value, push, stop_of
 from ..values import NO_OPERATION, operate, operation_of, sign_of
 from ._compute import (
     FRONT_MISALIGNED,
@@ -9,7 +9,6 @@ from ._compute import (
     LAST_STEP,
     MISALIGNED,
     STAGES,
-    fail,
     front,
     pack_front,
     take,
@@ -99,7 +98,7 @@ def step(u, par, st, ins, outs, net):
     if entry == FRONT_MISALIGNED:
         code = code if code != 0 else MISALIGNED
     if code != 0:
-        fail(u, net, code)
+        fail(net, u, code)
         go = False
         entry = FRONT_STARVED
 

@@ -11,6 +11,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -20,7 +21,8 @@ from ..network import (
     token,
 )
 from ..selectors import pack_selectors
-from ._arbiter import CURRENT, FIRST, LOCKED, OWN, grant, waits
+from ..turns import CURRENT, FIRST_IN_TURN, LOCKED, OWN, in_turn
+from ._arbiter import grant, waits
 
 KIND = "eager_merge"
 ARBITRATES = True
@@ -59,9 +61,7 @@ def step(u, par, st, ins, outs, net):
                 break
     if st[LOCKED] == 0 and not ended:
         for distance in range(n):
-            k = st[FIRST] + distance
-            if k >= n:
-                k -= n
+            k = in_turn(st, n, distance)
             if waits(net, ins[k]):
                 grant(u, st, net, n, k)
                 break
@@ -90,21 +90,16 @@ def step(u, par, st, ins, outs, net):
             return BUSY if moved else BLOCKED
         for j in range(n):
             pop(net, ins[j])
-        st[TAKEN], st[NAMED], st[FIRST] = 0, 0, 0
+        st[TAKEN], st[NAMED], st[FIRST_IN_TURN] = 0, 0, 0
         return BUSY
 
     if not can_pop(net, ins[k]):
         return BUSY if moved else STARVED
     head = peek(net, ins[k])
-    error = 0
     if is_done(head):
-        error = PROTOCOL
-    elif stop_of(head) > par[RANK]:
-        error = STOP_RANGE
-    if error != 0:
-        net.misc[3] = u + 1
-        net.misc[4] = error
-        return BLOCKED
+        return fail(net, u, PROTOCOL)
+    if stop_of(head) > par[RANK]:
+        return fail(net, u, STOP_RANGE)
     ends = stop_of(head) == par[RANK]
     if st[TAKEN] == 0:
         if not can_push(net, outs[0]):

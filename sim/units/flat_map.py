@@ -10,6 +10,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -136,8 +137,7 @@ def step(u, par, st, ins, outs, net):
             if code == 0 and (value < 0 or value > U32):
                 code = ADDRESS_RANGE
         if code != 0:
-            net.misc[3] = u + 1
-            net.misc[4] = code
+            fail(net, u, code)
             have = False
     bare = have and not done and (empty or nothing)
     vanishes = bare and stop_of(tok) == 0

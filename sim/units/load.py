@@ -46,6 +46,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -191,8 +192,7 @@ def step(u, par, st, ins, outs, net):
         if tok & EMPTY:
             advance = True
         elif index < 0 or index >= par[LIMIT]:
-            net.misc[3] = u + 1
-            net.misc[4] = ADDRESS_RANGE
+            fail(net, u, ADDRESS_RANGE)
         else:
             advance = _request(par, st, net, index)
     moved = st[TAKEN] != before

@@ -3,7 +3,7 @@
 from step_lang.errorcodes import ErrorCode
 
 from ..compiled import compiled
-from ..network import BLOCKED, BUSY, STARVED, can_push, is_bare, is_done, peek, peek_value, push
+from ..network import BLOCKED, BUSY, STARVED, can_push, fail, is_bare, is_done, peek, peek_value, push
 from ..values import INDEX, NO_OPERATION, operate, operation_of, selector_index, sign_of
 from ._compute import (
     FRONT_MISALIGNED,
@@ -13,7 +13,6 @@ from ._compute import (
     MISALIGNED,
     OWN,
     STAGES,
-    fail,
     front,
     pack_front,
     take,
@@ -66,7 +65,7 @@ def step(u, par, st, ins, outs, net):
     """A pipeline that advances as a whole; it stalls when its last stage holds a beat that the output does not take."""
     entry = front(par, st, ins, net)
     if entry == FRONT_MISALIGNED:
-        fail(u, net, MISALIGNED)
+        fail(net, u, MISALIGNED)
         entry = FRONT_STARVED
     value = 0
     if entry != FRONT_STARVED:
@@ -74,7 +73,7 @@ def step(u, par, st, ins, outs, net):
         if not is_bare(head) and not is_done(head):
             value = _value(par, ins, net)
             if value < 0:
-                fail(u, net, SELECTOR)
+                fail(net, u, SELECTOR)
                 entry = FRONT_STARVED
     last = PIPE + par[STAGES] - 1
     if st[last] != 0 and not can_push(net, outs[0]):

@@ -3,7 +3,7 @@
 from step_lang.errorcodes import ErrorCode
 
 from ..compiled import compiled
-from ..network import BLOCKED, BUSY, EMPTY, STARVED, can_pop, can_push, is_done, peek, pop, push, stop_of, token
+from ..network import BLOCKED, BUSY, EMPTY, STARVED, can_pop, can_push, fail, is_done, peek, pop, push, stop_of, token
 
 KIND = "pack_rows"
 
@@ -35,8 +35,7 @@ def step(u, par, st, ins, outs, net):
     elif present and not bare and not done and (stop != 0) != (st[AT] + 1 == par[N]):
         error = SHAPE
     if error != 0:
-        net.misc[3] = u + 1
-        net.misc[4] = error
+        fail(net, u, error)
         present = done = bare = False  # what is full still drains
 
     filling, draining = st[FILLING], st[DRAINING]

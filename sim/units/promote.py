@@ -9,6 +9,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -56,8 +57,7 @@ def step(u, par, st, ins, outs, net):
     elif leaves:
         st[FULL] = 0
     if bad:
-        net.misc[3] = u + 1
-        net.misc[4] = STOP_RANGE
+        fail(net, u, STOP_RANGE)
     if takes or leaves:
         return BUSY
     return BLOCKED if offers or bad else STARVED

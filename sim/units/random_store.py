@@ -33,6 +33,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -138,14 +139,12 @@ def step(u, par, st, ins, outs, net):
         return IDLE if st[ENDED] == 1 and level == 0 else waits
     tok = peek(net, ins[0])
     if (tok ^ peek(net, ins[1])) & 63 != 0:
-        net.misc[3] = u + 1
-        net.misc[4] = MISALIGNED
+        fail(net, u, MISALIGNED)
         return IDLE
     group = 0
     index = peek_value(net, ins[0])
     if tok & EMPTY == 0 and index >= par[LIMIT]:
-        net.misc[3] = u + 1
-        net.misc[4] = ADDRESS_RANGE
+        fail(net, u, ADDRESS_RANGE)
         return IDLE
     if par[TELLS] == 1 and level == par[PENDING]:
         return BUSY if told == 1 else waits

@@ -10,6 +10,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -18,15 +19,26 @@ from ..network import (
     stop_of,
     with_stop,
 )
-from ..selectors import selected, selects_beyond
-from ._arbiter import CURRENT, FIRST, LOCKED, OWN, grant, waits
+from ..selectors import selects_beyond, selects_nothing
+from ..turns import (
+    CURRENT,
+    FIRST_IN_TURN,
+    LOCKED,
+    SENT,
+    clear_served,
+    completes,
+    in_turn,
+    note_served,
+    served,
+    wanted,
+)
+from ._arbiter import grant, waits
 
 KIND = "reassemble"
 STEERED_BY = (-1,)
 ARBITRATES = True
 
 RANK, HOLLOW, N, WIDTH = 0, 1, 2, 3
-SENT, SERVED = OWN, OWN + 1  # SERVED: a word for each 32 inputs
 MISALIGNED, STOP_RANGE = ErrorCode.MISALIGNED, ErrorCode.STOP_RANGE
 PROTOCOL, SELECTOR = ErrorCode.PROTOCOL, ErrorCode.SELECTOR
 
@@ -46,25 +58,6 @@ def value_inputs(unit, graph, port):
 
 
 @compiled
-def _served(st, k):
-    return (st[SERVED + k // 32] >> (k % 32)) & 1 == 1
-
-
-@compiled
-def _clear(par, st):
-    st[SENT] = 0
-    for word in range(SERVED, SERVED + (par[N] + 31) // 32):
-        st[word] = 0
-
-
-@compiled
-def _fail(u, net, code):
-    net.misc[3] = u + 1
-    net.misc[4] = code
-    return BLOCKED
-
-
-@compiled
 def step(u, par, st, ins, outs, net):
     """A beat of the input that is served, a bare stop, or the end."""
     n = par[N]
@@ -77,19 +70,13 @@ def step(u, par, st, ins, outs, net):
         return _end(u, par, st, ins, outs, net)
     closing = par[RANK] + 1 + stop_of(tok)
     bare = tok & EMPTY != 0
-    nothing = True
-    if not bare:
-        if selects_beyond(net, value, par[WIDTH], n):
-            return _fail(u, net, SELECTOR)
-        for k in range(n):
-            if selected(net, value, par[WIDTH], k):
-                nothing = False
-                break
-    if nothing:
+    if not bare and selects_beyond(net, value, par[WIDTH], n):
+        return fail(net, u, SELECTOR)
+    if bare or selects_nothing(net, value, par[WIDTH], n):
         if not bare and par[HOLLOW] == 0:
-            return _fail(u, net, SELECTOR)
+            return fail(net, u, SELECTOR)
         if closing > 15:
-            return _fail(u, net, STOP_RANGE)
+            return fail(net, u, STOP_RANGE)
         if not can_push(net, outs[0]):
             return BLOCKED
         push(net, outs[0], EMPTY | closing, 0)
@@ -99,15 +86,13 @@ def step(u, par, st, ins, outs, net):
     if st[LOCKED] == 0:
         chosen = -1
         for distance in range(n):
-            k = st[FIRST] + distance
-            if k >= n:
-                k -= n
-            if _served(st, k) or not selected(net, value, par[WIDTH], k):
+            k = in_turn(st, n, distance)
+            if not wanted(net, st, value, par[WIDTH], k):
                 continue
             if chosen < 0 and waits(net, ins[k]):
                 chosen = k
             elif can_pop(net, ins[k]) and is_done(peek(net, ins[k])):
-                return _fail(u, net, MISALIGNED)
+                return fail(net, u, MISALIGNED)
         if chosen < 0:
             return STARVED
         grant(u, st, net, n, chosen)
@@ -116,28 +101,23 @@ def step(u, par, st, ins, outs, net):
         return STARVED
     head = peek(net, ins[k])
     if is_done(head):
-        return _fail(u, net, PROTOCOL)
+        return fail(net, u, PROTOCOL)
     stop = stop_of(head)
     if stop > par[RANK]:
-        return _fail(u, net, STOP_RANGE)
+        return fail(net, u, STOP_RANGE)
     ends = stop == par[RANK]
-    last = ends
-    if ends:
-        for j in range(n):
-            if j != k and not _served(st, j) and selected(net, value, par[WIDTH], j):
-                last = False
-                break
+    last = ends and completes(net, st, value, par[WIDTH], n, k)
     if last and closing > 15:
-        return _fail(u, net, STOP_RANGE)
+        return fail(net, u, STOP_RANGE)
     if not can_push(net, outs[0]):
         return BLOCKED
     push(net, outs[0], with_stop(head, closing) if last else head, peek_value(net, ins[k]))
     pop(net, ins[k])
     if ends:
         st[LOCKED] = 0
-        st[SERVED + k // 32] |= 1 << (k % 32)
+        note_served(st, k)
     if last:
-        _clear(par, st)
+        clear_served(st, n)
         pop(net, link)
     return BUSY
 
@@ -152,21 +132,20 @@ def _end(u, par, st, ins, outs, net):
         moved = True
     over = st[SENT] == 1
     for k in range(par[N]):
-        if _served(st, k):
+        if served(st, k):
             continue
         if not can_pop(net, ins[k]):
             over = False
         elif is_done(peek(net, ins[k])):
             pop(net, ins[k])
-            st[SERVED + k // 32] |= 1 << (k % 32)
+            note_served(st, k)
             moved = True
         else:
-            net.misc[3] = u + 1
-            net.misc[4] = MISALIGNED
+            fail(net, u, MISALIGNED)
             over = False
     if over:
-        _clear(par, st)
-        st[FIRST] = 0
+        clear_served(st, par[N])
+        st[SENT], st[FIRST_IN_TURN] = 0, 0
         pop(net, ins[par[N]])
     if moved or over:
         return BUSY

@@ -10,6 +10,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -40,9 +41,7 @@ def step(u, par, st, ins, outs, net):
         return STARVED
     tok = peek(net, ins[0])
     if stop_of(tok) == 15:
-        net.misc[3] = u + 1
-        net.misc[4] = STOP_RANGE
-        return BLOCKED
+        return fail(net, u, STOP_RANGE)
     if not can_push(net, outs[0]):
         return BLOCKED
     last = tok & EMPTY != 0 or st[MADE] + 1 == par[N]

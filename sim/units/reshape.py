@@ -10,6 +10,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -81,9 +82,7 @@ def step(u, par, st, ins, outs, net):
     elif st[TAIL] == 0 and empty and not done and stop <= par[FLAG_RANK]:
         error = SHAPE
     if error != 0:
-        net.misc[3] = u + 1
-        net.misc[4] = error
-        return BLOCKED
+        return fail(net, u, error)
 
     if pads:
         if not position:

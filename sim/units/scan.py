@@ -1,8 +1,8 @@
 """Model of ``step_hw/units/scan.py``."""
 
 from ..compiled import compiled
-from ..network import BLOCKED, BUSY, STARVED, can_push, is_bare, is_done, push, stop_of
-from ._compute import FRONT_MISALIGNED, FRONT_STARVED, LAST_STEP, MISALIGNED, STAGES, fail, front, pack_front, take
+from ..network import BLOCKED, BUSY, STARVED, can_push, fail, is_bare, is_done, push, stop_of
+from ._compute import FRONT_MISALIGNED, FRONT_STARVED, LAST_STEP, MISALIGNED, STAGES, front, pack_front, take
 from ._fold import (
     I0,
     I1,
@@ -40,7 +40,7 @@ def step(u, par, st, ins, outs, net):
     if code == 0 and entry == FRONT_MISALIGNED:
         code = MISALIGNED
     if code != 0:
-        fail(u, net, code)
+        fail(net, u, code)
         at_state = 0
         entry = FRONT_STARVED
     if st[OUT] != 0 and not can_push(net, outs[0]):

@@ -28,7 +28,7 @@ from ..memory import (
     queue_push,
     queue_room,
 )
-from ..network import BUSY, EMPTY, IDLE, MEMORY, STARVED, can_pop, is_done, peek, pop
+from ..network import BUSY, EMPTY, IDLE, MEMORY, STARVED, can_pop, fail, is_done, peek, pop
 
 KIND = "store"
 
@@ -85,8 +85,7 @@ def step(u, par, st, ins, outs, net):
     elif index < 0 or index >= par[LIMIT]:
         code = ADDRESS_RANGE
     if code:
-        net.misc[3] = u + 1
-        net.misc[4] = code
+        fail(net, u, code)
         return IDLE
     place = index // par[PER_BURST]
     group = place % par[GROUPS]

@@ -11,6 +11,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -66,9 +67,7 @@ def step(u, par, st, ins, outs, net):
     elif not empty and closes and not enough:
         error = SHAPE
     if error != 0:
-        net.misc[3] = u + 1
-        net.misc[4] = error
-        return BLOCKED
+        return fail(net, u, error)
 
     dropping = st[DROPPING] == 1
     holds = not empty and ends and not closes and enough and not dropping

@@ -11,6 +11,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     pop,
@@ -51,8 +52,7 @@ def step(u, par, st, ins, outs, net):
     elif fused and (stop != 0) != (st[AT] + 1 == par[N]):
         error = SHAPE
     if error != 0:
-        net.misc[3] = u + 1
-        net.misc[4] = error
+        fail(net, u, error)
         done = bare = fused = False  # what is full still drains
 
     filling, draining = st[FILLING], st[DRAINING]

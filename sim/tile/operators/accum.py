@@ -3,14 +3,12 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import TILE, beats, comes, finish, leaves, leaves_last, starts
+from ..cost import TILE, beats, comes, finish, give_bare, leaves, leaves_last, starts
 from ..folds import FOLD_END, INIT, RANK, folded, pack_fold
 from ..functions import MORE_COLS, MORE_ROWS, SIZE, arity_of, call_cost, result_cols, sizes_fit, tail
-from ..joins import all_there, join
+from ..joins import all_there, join, sizes
 from ..network import (
-    COLS,
     EMPTY,
-    ROWS,
     TOKEN,
     VALUE,
     announce,
@@ -60,14 +58,11 @@ def step(u, par, st, ins, outs, net, now):
             return False
         start = max(start, starts(net, u, outs[0]))
     if is_done(token):
-        end = finish(net, u, start, last, 1)
-        push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
+        end = give_bare(net, u, outs[0], token, start, last)
     elif is_bare(token):
         end = finish(net, u, start, last, 1)
     else:
-        rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
-        other = n - 1
-        rows1, cols1 = field(net, ins[other], ROWS), field(net, ins[other], COLS)
+        rows, cols, rows1, cols1 = sizes(net, n, ins)
         value = field(net, ins[0], VALUE)
         out_cols = result_cols(par, cols, rows1, cols1) if n == 2 or par[SIZE] != MORE_COLS else cols
         if st[COUNT] > 0 and par[KEEPS] == 0:

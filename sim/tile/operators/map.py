@@ -3,7 +3,7 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import comes, finish, leaves_last, leaves_led, starts
+from ..cost import comes, finish, give_bare, leaves_last, leaves_led, starts
 from ..functions import (
     NO_INDEX,
     UNKNOWN_ROWS,
@@ -17,8 +17,8 @@ from ..functions import (
     sizes_fit,
     tail,
 )
-from ..joins import all_there, join
-from ..network import COLS, ROWS, TOKEN, VALUE, fail, field, is_bare, is_done, pop, push, room
+from ..joins import all_there, join, sizes
+from ..network import TOKEN, VALUE, fail, field, is_bare, is_done, pop, push, room
 from . import UNKNOWN
 
 KIND = "map"
@@ -41,16 +41,14 @@ def step(u, par, st, ins, outs, net, now):
     if last < 0:
         return fail(net, u, MISALIGNED)
     if is_done(token) or is_bare(token):
-        end = finish(net, u, start, last, 1)
-        push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
+        end = give_bare(net, u, outs[0], token, start, last)
     else:
-        rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
-        other = n - 1
-        rows1, cols1 = field(net, ins[other], ROWS), field(net, ins[other], COLS)
-        value = result(net, par, field(net, ins[0], VALUE), field(net, ins[other], VALUE))
+        rows, cols, rows1, cols1 = sizes(net, n, ins)
+        value1 = field(net, ins[n - 1], VALUE)
+        value = result(net, par, field(net, ins[0], VALUE), value1)
         if value == NO_INDEX:
             return fail(net, u, SELECTOR)
-        out_rows = result_rows(net, par, rows, rows1, field(net, ins[other], VALUE))
+        out_rows = result_rows(net, par, rows, rows1, value1)
         if out_rows == UNKNOWN_ROWS:
             return fail(net, u, UNKNOWN)
         if out_rows < 0 or not sizes_fit(par, rows, cols, rows1, cols1):

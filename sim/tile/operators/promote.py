@@ -1,7 +1,7 @@
 """promote: a new outermost dimension. The last element before done is held until done is seen."""
 
 from ...compiled import compiled
-from ..cost import TILE, beats, comes, finish, leaves, leaves_last, meets, starts, work_of
+from ..cost import beats_of, comes, finish, leaves, leaves_last, meets, starts, work_of
 from ..held import HELD, HELD_TOKEN, hold, release
 from ..network import COLS, EMPTY, ROWS, TOKEN, VALUE, available, field, is_done, pop, push, room, stop_of
 
@@ -30,7 +30,7 @@ def step(u, par, st, ins, outs, net, now):
         release(net, st, outs[0], held, start)
         return True
     rows, cols, value = field(net, ins[0], ROWS), field(net, ins[0], COLS), field(net, ins[0], VALUE)
-    count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 and token & EMPTY == 0 else 1
+    count = beats_of(net, u, token, rows, cols)
     last = comes(net, u, ins[0], 0)
     if not is_done(token) and stop_of(token) == par[RANK]:
         end = finish(net, u, start, last, work_of(net, u, 0, 0, count))

@@ -3,11 +3,11 @@
 from step_lang.errorcodes import ErrorCode
 
 from ...compiled import compiled
-from ..cost import finish, leaves, leaves_last, starts
+from ..cost import finish, give_bare, leaves, leaves_last, starts
 from ..folds import FOLD_END, INIT, RANK, folded, pack_fold
 from ..functions import arity_of, call_cost, result_cols, sizes_fit
-from ..joins import all_there, join
-from ..network import COLS, ROWS, TOKEN, VALUE, fail, field, is_bare, is_done, pop, push, room, stop_of
+from ..joins import all_there, join, sizes
+from ..network import TOKEN, VALUE, fail, field, is_bare, is_done, pop, push, room, stop_of
 
 KIND = "scan"
 KEEPS = FOLD_END
@@ -32,12 +32,9 @@ def step(u, par, st, ins, outs, net, now):
     if last < 0:
         return fail(net, u, MISALIGNED)
     if is_done(token) or is_bare(token):
-        end = finish(net, u, start, last, 1)
-        push(net, outs[0], token, 0, 0, 0, end + 1, end + 1)
+        end = give_bare(net, u, outs[0], token, start, last)
     else:
-        rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
-        other = n - 1
-        rows1, cols1 = field(net, ins[other], ROWS), field(net, ins[other], COLS)
+        rows, cols, rows1, cols1 = sizes(net, n, ins)
         out_cols = result_cols(par, cols, rows1, cols1)
         if st[INSIDE] != 0 and par[KEEPS] == 0 and (rows != st[STATE_ROWS] or out_cols != st[STATE_COLS]):
             return fail(net, u, SHAPE)

@@ -4,7 +4,7 @@ from step_lang.errorcodes import ErrorCode
 from step_lang.ops._views import view_indices
 
 from ...compiled import compiled
-from ..cost import TILE, beats, ceil_div, comes, meets
+from ..cost import beats_of, ceil_div, comes, meets
 from ..functions import element_bytes
 from ..memory import (
     completed,
@@ -122,7 +122,7 @@ def _take(u, par, st, ins, net, now):
         index = net.heap[par[TABLE] + st[PLACE]]
         st[PLACE] += 1
     rows, cols = field(net, data, ROWS), field(net, data, COLS)
-    count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 and token & EMPTY == 0 else 1
+    count = beats_of(net, u, token, rows, cols)
     nbytes = 0 if token & EMPTY else rows * cols * par[BYTES]
     start = meets(net, u, data, par[RANDOM], st[TAKES_AT])
     if par[RANDOM] != 0:

@@ -31,7 +31,7 @@ from sim.engine import RunOutcome, run_graph
 from sim.network import ROWS_SHIFT, Network
 from step_lang.unitgraph import LinkSpec, Payload, UnitGraph, UnitSpec
 
-__all__ = ["AddUnits", "ModelCase", "RtlRun", "assert_model_equals_rtl", "pressed", "run_model"]
+__all__ = ["AddUnits", "ModelCase", "RtlRun", "assert_model_equals_rtl", "delay", "pressed", "run_model"]
 
 AddUnits = Callable[[UnitGraph, list[int], list[int], Mapping[str, int]], None]
 """``add_units(graph, input links, output links, cfg)`` appends `UnitSpec` (and inner `LinkSpec`) to ``graph``."""
@@ -54,6 +54,12 @@ def pressed(case: ModelCase, rng: Random, offer: float = 0.6, take: float = 0.6,
         pattern[rng.randrange(period)] = 1  # never closed for good
         case.ready = {**case.ready, port: pattern}
     return case
+
+
+def delay(case: ModelCase, cycles: int) -> None:
+    """Offer every beat of ``case`` that many cycles later."""
+    for port, stream in case.inputs.items():
+        case.starts = {**case.starts, port: [cycles + at for at in case.starts.get(port, [0] * len(stream))]}
 
 
 def run_model(linked: Linked, case: ModelCase, add_units: AddUnits, hw=None,

@@ -11,7 +11,7 @@ import pytest
 
 from rtl_tests.harness import Beat, Coverage, beats, from_beats, random_stream, stream_bins, to_beats
 from rtl_tests.memory_rig import MemoryRig, Port, view
-from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
+from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, delay, pressed
 from step_hw.beat import BeatLayout
 from step_hw.hbm.image import MemoryImage
 from step_hw.unit import ErrorCode
@@ -155,8 +155,7 @@ def _cases(name):
             case.ready = {f"out{k}": [0] * 19 + [1] for k in range(3)}
         if n >= 3:
             pressed(case, rng, offer=rng.choice([0.3, 1.0]), take=rng.choice([0.3, 0.8]))
-        for port, stream in case.inputs.items():  # counters begin with the start pulse: nothing is asked for before it
-            case.starts = {**case.starts, port: [START + cycle for cycle in case.starts.get(port, [0] * len(stream))]}
+        delay(case, START)  # counters begin with the start pulse: nothing is asked for before it
         cases.append(case)
     return rig, image, cases, written
 

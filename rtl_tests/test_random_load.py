@@ -4,6 +4,7 @@ Each shape of memory lays elements out in another way: several bursts on all cha
 elements in a burst.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from random import Random
@@ -25,7 +26,7 @@ from rtl_tests.harness import (
     to_beats,
 )
 from rtl_tests.memory_rig import MemoryRig, Port, view
-from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
+from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, delay, pressed
 from step_hw.beat import BeatLayout
 from step_hw.hbm.image import MemoryImage
 from step_hw.unit import ErrorCode
@@ -147,8 +148,7 @@ def _cases(name):
             case.ready = {"out0": [0] * 19 + [1], "out1": [0] * 19 + [1]}
         if n > 3:
             pressed(case, rng, offer=rng.choice([0.3, 1.0]), take=rng.choice([0.2, 0.8]))
-        for port, stream in case.inputs.items():  # counters begin with the start pulse
-            case.starts = {**case.starts, port: [1 + c for c in case.starts.get(port, [0] * len(stream))]}
+        delay(case, 1)  # counters begin with the start pulse
         _cover(coverage, memory, streams)
         cases.append(case)
     return rig, image, cases, stored, coverage
@@ -156,16 +156,23 @@ def _cases(name):
 
 def _cover(coverage, memory, streams):
     for stream, size, element_bytes in zip(streams, (TILES, SCALARS), (BYTES, 4), strict=True):
-        layout = memory.layout(element_bytes)
-        where = [beat.data for beat in stream if not beat.empty]
-        coverage.hit_if_declared(stream_bins(stream))
+        where = cover_addresses(coverage, memory, stream, size, element_bytes)
         coverage.hit("window wraps", len(stream) > WINDOW)
         coverage.hit("same address twice running", any(a == b for a, b in pairwise(where)))
-        coverage.hit("first address", 0 in where)
-        coverage.hit("last address", size - 1 in where)
-        coverage.hit("every place in a burst", len({a % layout.per_burst for a in where}) == layout.per_burst)
-        groups = {a // layout.per_burst % layout.groups for a in where}
-        coverage.hit("every group of channels", len(groups) == layout.groups)
+
+
+def cover_addresses(coverage: Coverage, memory: MemoryConfig, stream: Sequence[Beat], size: int,
+                    element_bytes: int) -> list[int]:
+    """Count bins of a stream of addresses of a tensor of ``size`` elements; its addresses."""
+    layout = memory.layout(element_bytes)
+    where = [beat.data for beat in stream if not beat.empty]
+    coverage.hit_if_declared(stream_bins(stream))
+    coverage.hit("first address", 0 in where)
+    coverage.hit("last address", size - 1 in where)
+    coverage.hit("every place in a burst", len({a % layout.per_burst for a in where}) == layout.per_burst)
+    groups = {a // layout.per_burst % layout.groups for a in where}
+    coverage.hit("every group of channels", len(groups) == layout.groups)
+    return where
 
 
 @pytest.mark.parametrize("name", list(MEMORIES))

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from rtl_tests.compute_bench import inner_streams
-from rtl_tests.harness import DONE, STREAM_BINS, Beat, Coverage, bare, beats, from_beats, stream_bins, to_beats
+from rtl_tests.harness import DONE, STREAM_BINS, Beat, Coverage, bare, beats, from_beats, to_beats
 from rtl_tests.harness.streams import random_stream
 from rtl_tests.memory_rig import MemoryRig, Port
-from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
-from rtl_tests.test_random_load import BYTES, MEMORIES, SCALAR, TILE, T
+from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, delay, pressed
+from rtl_tests.test_random_load import BYTES, MEMORIES, SCALAR, TILE, T, cover_addresses
 from step_hw.beat import BeatLayout
 from step_hw.hbm.image import MemoryImage
 from step_hw.unit import ErrorCode
@@ -134,25 +134,13 @@ def _cases(name):
             case.ready = {"out1": [0] * 19 + [1]}
         elif n > 2:
             pressed(case, rng, offer=rng.choice([0.3, 1.0]), take=rng.choice([0.2, 0.8]), outputs=["out0", "out1"])
-        for port, stream in case.inputs.items():    # counters begin with the start pulse
-            case.starts = {**case.starts, port: [1 + c for c in case.starts.get(port, [0] * len(stream))]}
+        delay(case, 1)  # counters begin with the start pulse
         for stream, size, element_bytes in ((tiles[0], TILES, BYTES), (scalars[0], SCALARS, 4)):
-            _cover(coverage, memory, stream, size, element_bytes)
+            where = cover_addresses(coverage, memory, stream, size, element_bytes)
+            coverage.hit("same address again", len(set(where)) < len(where))
         coverage.hit("chunks", bool(sizes))
         cases.append(case)
     return rig, cases, after, coverage
-
-
-def _cover(coverage, memory, stream, size, element_bytes):
-    layout = memory.layout(element_bytes)
-    where = [beat.data for beat in stream if not beat.empty]
-    coverage.hit_if_declared(stream_bins(stream))
-    coverage.hit("same address again", len(set(where)) < len(where))
-    coverage.hit("first address", 0 in where)
-    coverage.hit("last address", size - 1 in where)
-    coverage.hit("every place in a burst", len({a % layout.per_burst for a in where}) == layout.per_burst)
-    groups = {a // layout.per_burst % layout.groups for a in where}
-    coverage.hit("every group of channels", len(groups) == layout.groups)
 
 
 @pytest.mark.parametrize("name", list(MEMORIES))

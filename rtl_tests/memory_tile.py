@@ -145,7 +145,7 @@ class MemoryTile(Unit):
             config = {name[len(f"r{k}_"):]: value for name, value in cfg.items() if name.startswith(f"r{k}_")}
             ins = [heads[k]] + ([inputs[port]] if has_ref else [])
             port += has_ref
-            add("streamify", ins, [outputs[k]], {"scratchpad": pad, "reader": k, "has_ref": has_ref}, config)
+            add("streamify", ins, [outputs[k]], {"ports": ((pad, k),), "has_ref": has_ref}, config)
         trunk = outputs[1] if self.routed else heads[0] if n == 1 else link()
         if n > 1:
             add("fork", [trunk], heads)
@@ -255,9 +255,9 @@ class RoutedTile(Unit):
                 add("fork", [part], heads)
             for head in heads:
                 config = {name[len(f"r{j}_"):]: value for name, value in cfg.items() if name.startswith(f"r{j}_")}
-                add("streamify", [head], [outputs[j]], {"scratchpad": pad, "reader": j, "has_ref": False}, config)
+                add("streamify", [head], [outputs[j]], {"ports": ((pad, j),), "has_ref": False}, config)
                 j += 1
-        add("partition", [trunk, inputs[1]], parts, {"scratchpad": pad, "router": 0, "uses": self.branches},
+        add("partition", [trunk, inputs[1]], parts, {"ports": ((pad, 0),), "uses": self.branches},
             {"rank": cfg["chunk"]})
 
 

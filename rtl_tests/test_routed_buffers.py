@@ -1,5 +1,6 @@
 """References that a partition hands on: each output its own readers, copies, chunks handed to nobody; fragmentation."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -9,8 +10,10 @@ from rtl_tests.memory_tile import LAYOUT, RoutedTile, expected_passes, modelled_
 from rtl_tests.model_bench import ModelCase, assert_model_equals_rtl, pressed
 from rtl_tests.routing_bench import selector_beat
 from step_hw.unit import ErrorCode
+from step_hw.units.bufferize import Bufferize
+from step_hw.units.expand import Expand
 from step_hw.units.partition import Partition
-from step_hw.units.scratchpad import ScratchpadShape
+from step_hw.units.scratchpad import Scratchpad, ScratchpadShape
 
 pytestmark = pytest.mark.long
 
@@ -173,3 +176,10 @@ def test_parameters_are_checked():
         Partition(shape.reference_layout, 2, 2, shape, (1,))
     with pytest.raises(ValueError, match=r"not \(200, 100\)"):
         Partition(shape.reference_layout, 2, 2, shape, (200, 100))
+    with pytest.raises(ValueError, match="a reference has fewer than 255 uses, not 255"):
+        Expand(shape.reference_layout, LAYOUT, shape, 255)
+    both = replace(shape, owners=2)
+    with pytest.raises(ValueError, match="a scratchpad does not know of others: give it its own shape"):
+        Scratchpad(both)
+    with pytest.raises(ValueError, match="the scratchpad is one of 2, not number 2"):
+        Bufferize(both, 2)

@@ -69,11 +69,12 @@ class _Walk:
             if ports is None:
                 return unit
             if unit.kind == "streamify":
-                pending.append(self._buffered(unit))
+                pending += self._buffered(unit)
             pending += [unit.inputs[port] for port in ports]
         return None
 
-    def _buffered(self, streamify) -> int:
-        """Link of what fills the buffers that ``streamify`` reads."""
-        return next(unit.inputs[0] for unit in self.graph.units
-                    if unit.kind == "bufferize" and unit.params["scratchpad"] == streamify.params["scratchpad"])
+    def _buffered(self, streamify) -> list[int]:
+        """Links of what fills the buffers that ``streamify`` reads."""
+        pads = [pad for pad, _ in streamify.params["ports"]]
+        return [unit.inputs[0] for unit in self.graph.units
+                if unit.kind == "bufferize" and unit.params["scratchpad"] in pads]

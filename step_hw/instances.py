@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from step_lang.errors import UnknownFunction
 from step_lang.unitgraph import UnitGraph, UnitSpec
@@ -53,9 +54,14 @@ class _Context:
         """The named parameters."""
         return {name: self.params[name] for name in names}
 
+    def scratchpads(self) -> ScratchpadShape:
+        """Shape of the scratchpads that a reader or router is at."""
+        first, _ = self.params["ports"][0]
+        return replace(_scratchpad_shape(self.graph.units[first]), owners=len(self.params["ports"]))
+
     def scratchpad(self) -> ScratchpadShape:
-        """Shape of the scratchpad that a bufferize or streamify is at."""
-        return _scratchpad_shape(self.graph.units[self.params["scratchpad"]])
+        """Shape of the scratchpads of which a bufferize fills one."""
+        return replace(_scratchpad_shape(self.graph.units[self.params["scratchpad"]]), owners=self.params["owners"])
 
 
 def _layout(graph: UnitGraph, link: int) -> BeatLayout:
@@ -66,7 +72,7 @@ def _layout(graph: UnitGraph, link: int) -> BeatLayout:
 def _scratchpad_shape(spec: UnitSpec) -> ScratchpadShape:
     p, payload = spec.params, spec.params["payload"]
     layout = BeatLayout(payload.data_bits, payload.max_rows)
-    return ScratchpadShape(p["frames"], p["page_frames"], p["references"], layout)
+    return ScratchpadShape(p["frames"], p["page_frames"], p["references"], layout, uses_bits=p["uses_bits"])
 
 
 _COMPUTE = ("tile", "rows_per_cycle", "k_per_cycle")
@@ -84,8 +90,8 @@ _MAKERS: dict[str, Callable[[_Context, UnitSpec], Unit]] = {
     "flat_map": lambda c, s: FlatMap(c.params["function"], c.inputs[0]),
     "hbm": lambda c, s: MemorySystem(c.params["memory"], c.params["read_ports"], c.params["write_ports"]),
     "scratchpad": lambda c, s: Scratchpad(_scratchpad_shape(s), c.params["readers"], c.params["routers"]),
-    "bufferize": lambda c, s: Bufferize(c.scratchpad()),
-    "streamify": lambda c, s: Streamify(c.scratchpad(), c.inputs[1] if c.params["has_ref"] else None),
+    "bufferize": lambda c, s: Bufferize(c.scratchpad(), s.params["owner"]),
+    "streamify": lambda c, s: Streamify(c.scratchpads(), c.inputs[1] if c.params["has_ref"] else None),
     "map": lambda c, s: Map(c.params["function"], c.params["in_types"], c.params["out_type"],
                             **c.take(*_COMPUTE, "masked")),
     "accum": lambda c, s: Accum(c.params["function"], c.params["in_types"], c.params["out_type"],
@@ -97,11 +103,11 @@ _MAKERS: dict[str, Callable[[_Context, UnitSpec], Unit]] = {
     "flatten": lambda c, s: Flatten(c.inputs[0]),
     "promote": lambda c, s: Promote(c.inputs[0]),
     "repeat": lambda c, s: Repeat(c.inputs[0]),
-    "expand": lambda c, s: Expand(c.inputs[0], c.inputs[1]),
+    "expand": lambda c, s: Expand(c.inputs[0], c.inputs[1], *(
+        (c.scratchpads(), *c.params["uses"]) if "ports" in c.params else ())),
     "reshape": lambda c, s: Reshape(c.inputs[0], **c.take("pad", "pad_rows", "flags")),
     "partition": lambda c, s: Partition(c.inputs[0], c.inputs[1].data_width, len(s.outputs),
-                                        c.scratchpad() if "scratchpad" in c.params else None,
-                                        c.params.get("uses", ())),
+                                        *((c.scratchpads(), c.params["uses"]) if "ports" in c.params else ())),
     "reassemble": lambda c, s: Reassemble(c.inputs[0], c.inputs[-1].data_width, len(s.inputs) - 1),
     "pack_rows": lambda c, s: PackRows(c.inputs[0], c.outputs[0], **c.take("columns")),
     "unpack_rows": lambda c, s: UnpackRows(c.inputs[0], c.outputs[0], **c.take("columns")),
@@ -141,8 +147,8 @@ def attachments(graph: UnitGraph) -> list[Attachment]:
                 found.append((memory, "data", spec.index, "data"))
         elif spec.kind == "bufferize":
             found.append((spec.index, "port", spec.params["scratchpad"], "write"))
-        elif spec.kind == "streamify":
-            found.append((spec.index, "port", spec.params["scratchpad"], f"read{spec.params['reader']}"))
-        elif spec.kind == "partition" and "scratchpad" in spec.params:
-            found.append((spec.index, "port", spec.params["scratchpad"], f"route{spec.params['router']}"))
+        elif "ports" in spec.params:
+            side, ports = "read" if spec.kind == "streamify" else "route", spec.params["ports"]
+            names = ["port"] if len(ports) == 1 else [f"port{k}" for k in range(len(ports))]
+            found += [(spec.index, name, pad, f"{side}{port}") for name, (pad, port) in zip(names, ports, strict=True)]
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from amaranth.hdl import UnusedElaboratable
@@ -61,6 +62,7 @@ def unit_catalogue(tile: int) -> Mapping[str, Unit]:
     row = tile_layout(Tile(1, tile, bf16))
     size = tile * tile * 2
     shape = ScratchpadShape(32, 8, 4, layout)
+    both = replace(shape, owners=2)
     simple = MemoryConfig(channels=2, burst_bytes=max(8, 2 * tile), capacity_bytes=1 << 14)
     banked = MemoryConfig(model="banked", channels=2, burst_bytes=simple.burst_bytes, capacity_bytes=1 << 14, banks=4,
                           row_bytes=64 * simple.burst_bytes, queue=4)
@@ -71,6 +73,7 @@ def unit_catalogue(tile: int) -> Mapping[str, Unit]:
         "flatten": Flatten(layout),
         "repeat": Repeat(layout),
         "expand": Expand(layout, _SCALAR),
+        "expand of references": Expand(shape.reference_layout, _SCALAR, replace(shape, uses_bits=24), 1),
         "promote": Promote(layout),
         "reshape": Reshape(layout),
         "partition": Partition(layout, 4, 4),
@@ -80,11 +83,13 @@ def unit_catalogue(tile: int) -> Mapping[str, Unit]:
         "pack_rows": PackRows(row, layout, 8),
         "unpack_rows": UnpackRows(layout, row, 8),
         "trim_rows": TrimRows(layout, layout),
+        "partition of references of two scratchpads": Partition(both.reference_layout, 4, 4, both, (1, 1, 1, 1)),
         "bufferize": Bufferize(shape),
         "scratchpad": Scratchpad(shape),
         "scratchpad, two readers": Scratchpad(shape, 2),
         "scratchpad, two readers, a router": Scratchpad(shape, 2, 1),
         "streamify": Streamify(shape),
+        "streamify at two scratchpads": Streamify(both),
         "streamify with reference": Streamify(shape, _SCALAR),
         "load": Load(layout, memory=simple, element_bytes=size, window=8),
         "load with reference": Load(layout, memory=simple, element_bytes=size, window=8, reference=_SCALAR),

@@ -54,22 +54,27 @@ def _waits(graph: UnitGraph, fill: Sequence[int], exhausted: Mapping[int, str] |
     # References come from a bufferize and frames come back from its streamify: a wait that no link shows.
     for unit in graph.units:
         if unit.kind == "streamify":
-            pad = unit.params["scratchpad"]
+            pads = _pads(unit)
             for other in graph.units:
                 # One without input waits for its input, whatever its scratchpad holds.
-                if other.kind == "bufferize" and other.params["scratchpad"] == pad and fill[other.inputs[0]] and (
+                if other.kind == "bufferize" and other.params["scratchpad"] in pads and fill[other.inputs[0]] and (
                     exhausted is None or (other.index in exhausted and _holds(graph, unit, fill))
                 ):
                     waits.add_edge(
-                        other.index, unit.index, wait=Wait(other.name, unit.name, graph.units[pad].name, "full", 0, 0)
-                    )
+                        other.index, unit.index, wait=Wait(
+                            other.name, unit.name, graph.units[other.params["scratchpad"]].name, "full", 0, 0))
     return waits
 
 
+def _pads(streamify: UnitSpec) -> list[int]:
+    """Scratchpads that a streamify reads."""
+    return [pad for pad, _ in streamify.params["ports"]]
+
+
 def _holds(graph: UnitGraph, streamify: UnitSpec, fill: Sequence[int]) -> bool:
-    """Whether a streamify has a reference to read, or no reader of its scratchpad has."""
-    pad = streamify.params["scratchpad"]
-    readers = [unit for unit in graph.units if unit.kind == "streamify" and unit.params["scratchpad"] == pad]
+    """Whether a streamify has a reference to read, or no reader of its scratchpads has."""
+    pads = _pads(streamify)
+    readers = [unit for unit in graph.units if unit.kind == "streamify" and _pads(unit) == pads]
     return fill[streamify.inputs[0]] > 0 or not any(fill[reader.inputs[0]] for reader in readers)
 
 

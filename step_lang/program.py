@@ -118,6 +118,10 @@ class Program:
         _check_name("tensor", name, source=source)
         if name in self.tensors:
             raise ProgramError(f"tensor '{name}' declared twice: here vs {self.tensors[name].source}", source=source)
+        stream = next((op for op in self.operators if op.kind == "input_stream" and op.name == name), None)
+        if stream is not None:
+            raise ProgramError(f"tensor '{name}' vs the input stream of that name, {stream.source}: both are off-chip "
+                               "data that the host knows by name", source=source, fix="give one another name")
         sizes = [whole(n) or 0 for n in shape] if isinstance(shape, (tuple, list)) else []
         if len(sizes) != 2 or min(sizes) < 1:
             raise TensorError(f"shape of tensor '{name}': {shape!r} vs (rows, cols) of positive ints", source=source)

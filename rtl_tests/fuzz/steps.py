@@ -330,9 +330,16 @@ def _by_reference(k: Kitchen, choose: Choices) -> list[Stream]:
     stream = k.pick(choose, lambda s: _is_whole(s) and s.rank > 0)
     buffers = ops.bufferize(stream, rank=choose.number(stream.rank, 1))
     k.taste()
-    tokens = k.values[buffers.name]
     if buffers.name in k.unsteady or choose.yes():
         return [ops.streamify(buffers, ops.repeat(_ones(k, buffers), choose.number(3, 1)))]
+    return [ops.streamify(buffers, _some_each(k, choose, buffers))]
+
+
+def _some_each(k: Kitchen, choose: Choices, stream: Stream) -> Stream:
+    """Up to three elements for each of ``stream``."""
+    if stream.name in k.unsteady:
+        raise Unfit
+    tokens = k.values[stream.name]
     stop: list[int] = []
     empty: list[bool] = []
     for own, bare in zip(tokens.stop.tolist(), tokens.empty.tolist(), strict=True):
@@ -340,9 +347,28 @@ def _by_reference(k: Kitchen, choose: Choices) -> list[Stream]:
         stop += [0] * max(0, count - 1) + [own + 1]
         empty += [False] * count if count else [True]
     data = np.ones((len(stop) - sum(empty), 1, 1), dtype=np.uint32)
-    ref = k.input(scalar(u32), (*buffers.shape, ragged(k.name("r"))),
-                  TokenStream(buffers.rank + 1, stop, empty, data))
-    return [ops.streamify(buffers, ref)]
+    return k.input(scalar(u32), (*stream.shape, ragged(k.name("r"))), TokenStream(stream.rank + 1, stop, empty, data))
+
+
+def _copied_buffers(k: Kitchen, choose: Choices) -> list[Stream]:
+    """References as often as another stream says, to one reader or two."""
+    stream = k.pick(choose, lambda s: _is_whole(s) and s.rank > 0)
+    buffers = ops.bufferize(stream, rank=choose.number(stream.rank, 1))
+    k.taste()
+    copies = ops.expand(ops.repeat(buffers, 1), _some_each(k, choose, buffers), rank=1)
+    return [ops.streamify(copies, repeat=choose.number(2, 1)) for _ in range(choose.number(2, 1))]
+
+
+def _met_buffers(k: Kitchen, choose: Choices) -> list[Stream]:
+    """Buffers of two or three bufferizes in one stream, to one reader or to one for each."""
+    stream = k.pick(choose, lambda s: _is_whole(s) and s.rank > 0)
+    streams = [stream] + [k.pick(choose, lambda s: s.type == stream.type and s.rank == stream.rank and _is_whole(s))
+                          for _ in range(choose.number(2, 1))]
+    inner = choose.number(stream.rank, 1)
+    merged, sources = ops.eager_merge([ops.bufferize(each, rank=inner) for each in streams])
+    if choose.yes():
+        return [ops.streamify(part, repeat=1) for part in ops.partition(merged, sources, rank=merged.rank)]
+    return [ops.streamify(merged, repeat=choose.number(2, 1))]
 
 
 def _routed_buffers(k: Kitchen, choose: Choices) -> list[Stream]:
@@ -614,10 +640,11 @@ STEPS: dict[str, Made] = {
     "unary": _unary, "binary": _binary, "reduce": _reduce, "cast": _cast, "matmul": _matmul, "accum": _accum,
     "scan": _scan, "flatten": _flatten, "reshape": _reshape, "promote": _promote, "repeat": _repeat,
     "expand": _expand, "buffered": _buffered, "by_reference": _by_reference, "routed_buffers": _routed_buffers,
-    "references": _references, "viewed": _viewed, "partition": _partition, "there_and_back": _there_and_back,
-    "interleave": _interleave, "merge": _merge, "merge_parts": _merge_parts, "loaded": _loaded, "packed": _packed,
-    "dynamic": _dynamic, "split": _split, "joined": _joined, "scatter": _scatter, "stored": _stored,
-    "loop": _loop, "tile_loop": _tile_loop, "dispatch": _dispatch, "count": _count, "ranges": _ranges,
+    "copied_buffers": _copied_buffers, "met_buffers": _met_buffers, "references": _references, "viewed": _viewed,
+    "partition": _partition, "there_and_back": _there_and_back, "interleave": _interleave, "merge": _merge,
+    "merge_parts": _merge_parts, "loaded": _loaded, "packed": _packed,
+    "dynamic": _dynamic, "split": _split, "joined": _joined, "scatter": _scatter, "stored": _stored, "loop": _loop,
+    "tile_loop": _tile_loop, "dispatch": _dispatch, "count": _count, "ranges": _ranges,
 }
 """Steps by name."""
 

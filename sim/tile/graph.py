@@ -13,7 +13,7 @@ from step_lang.errors import TensorError, TypeMismatch, UnknownFunction
 from step_lang.operator import Operator
 from step_lang.program import Program, Tensor
 from step_lang.stream import Stream
-from step_lang.types import BufferRef, Selector, Tile, Tuple
+from step_lang.types import Selector, Tile, Tuple
 
 from ..selectors import pack_selectors
 from ..values import _is_integer
@@ -107,9 +107,6 @@ class _Builder:
         for at, values in self._parts:
             made[at:at + len(values)] = values
         return made
-
-    def is_reference(self, type_: Any) -> bool:
-        return isinstance(type_, BufferRef)
 
     def consumers(self, stream: Stream) -> list[Operator]:
         return stream.consumers

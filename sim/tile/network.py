@@ -419,7 +419,7 @@ def is_bare(token):
 
 @compiled
 def new_buffer(net, record):
-    """An empty buffer of the bufferize with this record."""
+    """An empty buffer of the bufferize with this record, which holds its one use."""
     b = net.misc[FREE_BUFFER]
     net.misc[FREE_BUFFER] = net.buffers[b, 0]
     net.misc[BUFFERS_LEFT] -= 1
@@ -460,7 +460,7 @@ def append(net, b, token, value, rows, cols, nbytes):
 
 @compiled
 def change_uses(net, b, more, now):
-    """``more`` (or fewer) streamifies will read buffer ``b``; the last use frees it."""
+    """``more`` (or fewer) uses of buffer ``b``; the last frees it."""
     net.buffers[b, 3] += more
     if net.buffers[b, 3] > 0:
         return

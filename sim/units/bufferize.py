@@ -28,6 +28,7 @@ from .scratchpad import (
     free_page,
     free_reference,
     is_alone,
+    owner_shift,
     request_claim,
     request_close,
     request_take,
@@ -36,19 +37,20 @@ from .scratchpad import (
 
 KIND = "bufferize"
 
-BASE, RANK, USES, PASSES = 0, 1, 2, 3
+BASE, RANK, USES, PASSES, OWNER = 0, 1, 2, 3, 4   # OWNER: what says so in its references
 OPEN, HELD, COUNT, PAGE, HOLLOW, WAITS = 0, 1, 2, 3, 4, 5
 
 EXHAUSTED, SHAPE, PROTOCOL = ErrorCode.EXHAUSTED, ErrorCode.SHAPE, ErrorCode.PROTOCOL
 
 
 def pack(unit, graph, build):
-    """``unit.params["scratchpad"]``: index of the scratchpad; ``unit.config``: rank, uses (default 1), hollow
-    (default 0)."""
+    """``unit.params``: scratchpad, its unit's index; owner (default 0), which it is of those whose references meet.
+    ``unit.config``: rank, uses (default 1), hollow (default 0)."""
     par = build.par[unit.index]
     par[BASE] = attach(graph, unit.params["scratchpad"], build)
     par[RANK] = unit.config["rank"]
     par[USES] = unit.config.get("uses", 1)
+    par[OWNER] = unit.params.get("owner", 0) << owner_shift(graph, unit.params["scratchpad"])
     par[PASSES] = unit.config.get("hollow", 0)
 
 
@@ -131,7 +133,7 @@ def step(u, par, st, ins, outs, net):
         heap[frame_values(heap, b) + frame] = value
         count += 1
     if completes:
-        push(net, outs[0], token(stop - par[RANK], 1), owner)
+        push(net, outs[0], token(stop - par[RANK], 1), owner | par[OWNER])
         request_close(heap, b, owner, count, par[USES])
         st[OPEN], st[COUNT], st[HOLLOW] = 0, 0, 0
     elif bare:

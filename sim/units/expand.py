@@ -19,22 +19,30 @@ from ..network import (
     stop_of,
 )
 from ..values import passes
+from .scratchpad import is_live, owner_of, pad_ports, request_change, settle
 
 KIND = "expand"
 value_inputs = passes
 
-B = 0
-MISALIGNED = ErrorCode.MISALIGNED
+B, PADS, PORTS, USES = 0, 1, 2, 3   # PADS: scratchpads, 0: no references; PORTS: their list
+MISALIGNED, FREED = ErrorCode.MISALIGNED, ErrorCode.FREED
 
 
 def pack(unit, graph, build):
-    """Parameter: b."""
-    build.par[unit.index, B] = unit.config["b"]
+    """Register: b. Where the values are references, ``unit.params``: ports, (scratchpad, port) of each whose references
+    come; uses of one at the output."""
+    par = build.par[unit.index]
+    par[B] = unit.config["b"]
+    if "ports" in unit.params:
+        par[PADS], par[PORTS] = len(unit.params["ports"]), pad_ports(unit, graph, build)
+        par[USES] = unit.params["uses"][0]
 
 
 @compiled
 def step(u, par, st, ins, outs, net):
     """One output beat a reference beat; the value leaves with one of stop >= b, or with done."""
+    for k in range(par[PADS]):
+        settle(net, net.heap[par[PORTS] + 2 * k])
     if not can_pop(net, ins[0]) or not can_pop(net, ins[1]):
         return STARVED
     value = peek(net, ins[0])
@@ -48,13 +56,24 @@ def step(u, par, st, ins, outs, net):
         net.misc[3] = u + 1
         net.misc[4] = MISALIGNED
         return BLOCKED
+    held = peek_value(net, ins[0])
+    b, router = -1, 0
+    if par[PADS] > 0 and value & EMPTY == 0:
+        port = par[PORTS] + (2 * owner_of(net.heap, net.heap[par[PORTS]], held) if par[PADS] > 1 else 0)
+        b, router = net.heap[port], net.heap[port + 1]
+        if not is_live(net.heap, b, held):
+            net.misc[3] = u + 1
+            net.misc[4] = FREED
+            return BLOCKED
     if not can_push(net, outs[0]):
         return BLOCKED
+    if b >= 0 and (pops or not bare):
+        request_change(net.heap, b, router, held, (0 if bare else par[USES]) + (0 if pops else 1))
     control = (1 << ROWS_SHIFT) - 1
     if bare:
         push(net, outs[0], ref & control, 0)
     else:
-        push(net, outs[0], (ref & control) | (value & ~control), peek_value(net, ins[0]))
+        push(net, outs[0], (ref & control) | (value & ~control), held)
     pop(net, ins[1])
     if pops:
         pop(net, ins[0])

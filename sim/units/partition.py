@@ -20,24 +20,24 @@ from ..network import (
 )
 from ..selectors import selected, selects_beyond
 from ..values import passes
-from .scratchpad import attach, is_live, request_change, settle
+from .scratchpad import is_live, owner_of, pad_ports, request_change, settle
 
 KIND = "partition"
 STEERED_BY = (1,)
 value_inputs = passes
 
-RANK, N, WIDTH, BASE, ROUTER, USES = 0, 1, 2, 3, 4, 5  # BASE: of the scratchpad's record plus one, 0: no references
+RANK, N, WIDTH, PADS, PORTS, USES = 0, 1, 2, 3, 4, 5  # PADS: scratchpads, 0: no references; PORTS: their list
 INSIDE, TAKEN, COUNTED = 0, 1, 5  # TAKEN: a word for each 32 outputs
 FREED = ErrorCode.FREED
 MISALIGNED, PROTOCOL, SELECTOR = ErrorCode.MISALIGNED, ErrorCode.PROTOCOL, ErrorCode.SELECTOR
 
 
 def pack(unit, graph, build):
-    """Register: rank. Where the data are references, ``unit.params``: scratchpad, router, uses of each output."""
+    """Register: rank. Where the data are references, ``unit.params``: ports, (scratchpad, port) of each whose
+    references come; uses of each output."""
     par = build.par[unit.index]
-    if "scratchpad" in unit.params:
-        par[BASE] = attach(graph, unit.params["scratchpad"], build) + 1
-        par[ROUTER] = unit.params["router"]
+    if "ports" in unit.params:
+        par[PADS], par[PORTS] = len(unit.params["ports"]), pad_ports(unit, graph, build)
         par[USES] = build.reserve(len(unit.outputs), unit.params["uses"])
     par[RANK] = unit.config["rank"]
     par[N] = len(unit.outputs)
@@ -47,9 +47,8 @@ def pack(unit, graph, build):
 @compiled
 def step(u, par, st, ins, outs, net):
     """A beat to every output that is selected, eagerly; the selector leaves with the chunk."""
-    b = par[BASE] - 1
-    if b >= 0:
-        settle(net, b)
+    for k in range(par[PADS]):
+        settle(net, net.heap[par[PORTS] + 2 * k])
     if not can_pop(net, ins[0]) or not can_pop(net, ins[1]):
         return STARVED
     data = peek(net, ins[0])
@@ -77,19 +76,23 @@ def step(u, par, st, ins, outs, net):
         elif not bare and selects_beyond(net, value, par[WIDTH], par[N]):
             error = SELECTOR
     held = peek_value(net, ins[0])
-    if b >= 0 and error == 0 and not empty and st[COUNTED] == 0 and not is_live(net.heap, b, held):
+    b, router = -1, 0
+    if par[PADS] > 0 and not empty:
+        port = par[PORTS] + (2 * owner_of(net.heap, net.heap[par[PORTS]], held) if par[PADS] > 1 else 0)
+        b, router = net.heap[port], net.heap[port + 1]
+    if b >= 0 and error == 0 and st[COUNTED] == 0 and not is_live(net.heap, b, held):
         error = FREED
     if error != 0:
         net.misc[3] = u + 1
         net.misc[4] = error
         return BLOCKED
 
-    if b >= 0 and not empty and st[COUNTED] == 0:
+    if b >= 0 and st[COUNTED] == 0:
         uses = 0
         for k in range(par[N]):
             if not bare and selected(net, value, par[WIDTH], k):
                 uses += net.heap[par[USES] + k]
-        request_change(net.heap, b, par[ROUTER], held, uses)
+        request_change(net.heap, b, router, held, uses)
         st[COUNTED] = 1
 
     moved = False

@@ -13,7 +13,8 @@ from ..network import BUSY, IDLE, record_level
 
 __all__ = [
     "FRAMES", "PAGE_FRAMES", "PEAK", "READERS", "REFERENCES", "USED", "attach", "frame_tokens", "frame_values",
-    "free_page", "free_reference", "is_alone", "is_live", "length_of", "reader_record", "request_change",
+    "free_page", "free_reference", "is_alone", "is_live", "length_of", "owner_of", "owner_shift", "pad_ports",
+    "reader_offset", "reader_record", "request_change",
     "request_claim", "request_close", "request_release", "request_take", "settle", "table_entry",
 ]
 
@@ -58,6 +59,23 @@ def attach(graph, index, build):
     return int(build.par[index, BASE]) - 1
 
 
+def owner_shift(graph, index):
+    """Bits of a reference below those that say which of several scratchpads it is of."""
+    return max(1, (graph.units[index].params["references"] - 1).bit_length()) + GENERATION_WIDTH
+
+
+def pad_ports(unit, graph, build):
+    """For a reader or router: heap offset of a list of its scratchpads' records and its port number at each."""
+    ports = [value for index, port in unit.params["ports"] for value in (attach(graph, index, build), port)]
+    return build.reserve(len(ports), ports)
+
+
+def reader_offset(graph, index, k, build):
+    """Heap offset of reader k's record at scratchpad ``index``."""
+    return attach(graph, index, build) + ARRAYS + PER_REFERENCE * graph.units[index].params["references"] + (
+        READER_SIZE * k)
+
+
 def pack(unit, graph, build):
     """``unit.params``: frames, page_frames, references, readers (default 1), routers (default 0)."""
     attach(graph, unit.index, build)
@@ -75,13 +93,20 @@ def _number(heap, b, reference):
 
 
 @compiled
+def owner_of(heap, b, reference):
+    """Which of several scratchpads, of which ``b`` is one, a reference is of."""
+    return reference >> (heap[b + NUMBER_BITS] + GENERATION_WIDTH)
+
+
+@compiled
 def is_live(heap, b, reference):
     """The buffer is complete and not freed."""
     number = _number(heap, b, reference)
     if number >= heap[b + REFERENCES]:
         return False
     record = _reference(heap, b, number)
-    return heap[record + COMPLETE] == 1 and heap[record + GENERATION] == reference >> heap[b + NUMBER_BITS]
+    return heap[record + COMPLETE] == 1 and heap[record + GENERATION] == (
+        reference >> heap[b + NUMBER_BITS]) % GENERATIONS
 
 
 @compiled

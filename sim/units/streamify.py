@@ -1,8 +1,11 @@
 """Model of ``step_hw/units/streamify.py``.
 
 Registers live in the reader's record of its scratchpad (`sim.units.scratchpad`), since with several readers each must
-be seen by the arbitration of the read port, whichever unit is stepped first.
+be seen by the arbitration of the read port, whichever unit is stepped first. At several scratchpads, whose references
+meet, they live at the first; the others' records say where, and what is wanted there.
 """
+
+import numpy as np
 
 from step_lang.errorcodes import ErrorCode
 
@@ -29,11 +32,13 @@ from .scratchpad import (
     READERS,
     SERVED,
     TURN,
-    attach,
     frame_tokens,
     frame_values,
     is_live,
     length_of,
+    owner_of,
+    pad_ports,
+    reader_offset,
     reader_record,
     request_release,
     settle,
@@ -47,13 +52,15 @@ value_inputs = passes
 LOOPS = 4
 COUNT_MASK = (1 << 24) - 1
 
-BASE, READER = 0, 1  # par
+PADS, PORTS = 0, 1  # par: scratchpads, and their list
 # Reader record: links, configuration, registers.
 BUFFERS, REFERENCE, OUT, N, C, REPEAT, AFFINE = 0, 1, 2, 3, 4, 5, 6
 COUNTS, STRIDES = 8, 12
 PASSES, FULL, STAGE_TOKEN, STAGE_VALUE, ERROR = 16, 17, 18, 19, 20
 AT, START = 24, 28
-# Decision of this cycle, made by `_decide`.
+# Which of its reader's scratchpads this record is at, how many there are, and where its registers are.
+OWNER, OWNERS, REGISTERS = 21, 22, 23
+# Decision of this cycle, made by `_decide`; what is wanted and read is of this scratchpad.
 WANTS, READS, LAST, STOP, ENDS_USE, INDEX, DONE_, STEPPING = 32, 33, 34, 35, 36, 37, 38, 39
 
 MISALIGNED, STOP_RANGE, ADDRESS_RANGE = ErrorCode.MISALIGNED, ErrorCode.STOP_RANGE, ErrorCode.ADDRESS_RANGE
@@ -61,14 +68,10 @@ FREED = ErrorCode.FREED
 
 
 def pack(unit, graph, build):
-    """``unit.params``: scratchpad, reader (default 0), has_ref; ``unit.config``: see the hardware unit; unused
-    registers may be absent."""
-    par, config = build.par[unit.index], unit.config
-    par[BASE] = attach(graph, unit.params["scratchpad"], build)
-    par[READER] = reader = unit.params.get("reader", 0)
-    scratchpad = graph.units[unit.params["scratchpad"]].params
-    from .scratchpad import ARRAYS, PER_REFERENCE, READER_SIZE
-
+    """``unit.params``: ports, (scratchpad, reader's number) of each whose references come; has_ref. ``unit.config``:
+    see the hardware unit; unused registers may be absent."""
+    par, config, ports = build.par[unit.index], unit.config, unit.params["ports"]
+    par[PADS], par[PORTS] = len(ports), pad_ports(unit, graph, build)
     values = [0] * COUNTS
     values[BUFFERS] = unit.inputs[0]
     values[REFERENCE] = unit.inputs[1] if len(unit.inputs) > 1 else -1
@@ -77,10 +80,11 @@ def pack(unit, graph, build):
     values[REPEAT], values[AFFINE] = config.get("repeat", 1), config.get("affine", 0)
     values += [config.get(f"count{k}", 1) for k in range(LOOPS)]
     values += [config.get(f"stride{k}", 0) & COUNT_MASK for k in range(LOOPS)]
-    import numpy as np
-
-    offset = int(par[BASE]) + ARRAYS + PER_REFERENCE * scratchpad["references"] + READER_SIZE * reader
-    build.preset.append((offset, np.asarray(values, dtype=np.int64)))
+    registers = reader_offset(graph, *ports[0], build)
+    build.preset.append((registers, np.asarray(values, dtype=np.int64)))
+    for owner, port in enumerate(ports):
+        build.preset.append((reader_offset(graph, *port, build) + OWNER,
+                             np.asarray([owner, len(ports), registers], dtype=np.int64)))
 
 
 @compiled
@@ -99,12 +103,23 @@ def _ends(heap, r, j, length):
 
 
 @compiled
+def _owner(net, b, buffers):
+    """Which of its reader's scratchpads, of which ``b`` is one, the head of link ``buffers`` concerns; what is no
+    reference concerns the first."""
+    head = peek(net, buffers)
+    if is_done(head) or is_bare(head):
+        return 0
+    return owner_of(net.heap, b, peek_value(net, buffers))
+
+
+@compiled
 def _decide(net, b, k):
-    """What reader k would do in this cycle, from the state at its start."""
+    """What reader k would do in this cycle at scratchpad b, from the state at its start."""
     heap = net.heap
-    r = reader_record(heap, b, k)
-    heap[r + WANTS] = 0
-    heap[r + READS] = 0
+    here = reader_record(heap, b, k)
+    r = heap[here + REGISTERS]
+    heap[here + WANTS] = 0
+    heap[here + READS] = 0
     if not can_pop(net, heap[r + BUFFERS]):
         return
     buffer = peek(net, heap[r + BUFFERS])
@@ -114,6 +129,8 @@ def _decide(net, b, k):
             return
         reference = peek(net, heap[r + REFERENCE])
     done = is_done(buffer)
+    if heap[here + OWNERS] > 1 and heap[here + OWNER] != _owner(net, b, heap[r + BUFFERS]):
+        return
     bare = is_bare(reference) or is_done(reference)
     if heap[r + REFERENCE] >= 0:
         stop = stop_of(reference)
@@ -151,8 +168,8 @@ def _decide(net, b, k):
         return
     if heap[r + FULL] == 1 and not can_push(net, heap[r + OUT]):
         return
-    heap[r + WANTS] = 1
-    heap[r + READS] = 1 if reads else 0
+    heap[here + WANTS] = 1
+    heap[here + READS] = 1 if reads else 0
     heap[r + LAST] = 1 if last else 0
     heap[r + STOP] = pass_stop if last else (stepping if affine else -1)
     heap[r + STEPPING] = stepping
@@ -183,10 +200,15 @@ def _arbitrate(net, b):
 @compiled
 def step(u, par, st, ins, outs, net):
     """Issue a read (or a beat without an element), and offer the one issued before."""
-    b, k = par[BASE], par[READER]
     heap = net.heap
-    _arbitrate(net, b)
-    r = reader_record(heap, b, k)
+    for j in range(par[PADS]):
+        _arbitrate(net, heap[par[PORTS] + 2 * j])
+    b, k = heap[par[PORTS]], heap[par[PORTS] + 1]
+    if par[PADS] > 1 and can_pop(net, ins[0]):
+        owner = _owner(net, b, ins[0])
+        b, k = heap[par[PORTS] + 2 * owner], heap[par[PORTS] + 2 * owner + 1]
+    here = reader_record(heap, b, k)
+    r = heap[here + REGISTERS]
     if heap[r + ERROR] != 0:
         net.misc[3] = u + 1
         net.misc[4] = heap[r + ERROR]
@@ -198,14 +220,14 @@ def step(u, par, st, ins, outs, net):
             push(net, outs[0], heap[r + STAGE_TOKEN], heap[r + STAGE_VALUE])
             heap[r + FULL] = 0
             moved = True
-    if heap[r + WANTS] == 0 or (heap[r + READS] == 1 and heap[b + TURN] != k):
+    if heap[here + WANTS] == 0 or (heap[here + READS] == 1 and heap[b + TURN] != k):
         if moved:
             return BUSY
         return STARVED if advance else BLOCKED
 
     buffers = ins[0]
     reference = peek_value(net, buffers)
-    if heap[r + READS] == 1:
+    if heap[here + READS] == 1:
         index = heap[r + INDEX]
         page_frames = heap[b + PAGE_FRAMES]
         page = heap[table_entry(heap, b, reference, index // page_frames)]

@@ -29,6 +29,9 @@ class Bufferize(Unit):
     hollow     1     buffers are never empty: a bare stop s > rank leaves as a bare stop s - rank
     ========== ===== =================================================================================
 
+    Where references of several scratchpads meet (``shape.owners``), a reference says that its scratchpad is number
+    ``owner`` of them.
+
     Ports: ``in0`` elements, ``out0`` references (``shape.reference_layout``), ``port`` to the scratchpad; ``filled``
     elements of the open buffer and ``waits`` (bit 0: for a page, bit 1: for a reference), for messages.
 
@@ -39,16 +42,19 @@ class Bufferize(Unit):
 
     kind = "bufferize"
 
-    def __init__(self, shape: ScratchpadShape):
+    def __init__(self, shape: ScratchpadShape, owner: int = 0):
+        if not 0 <= owner < shape.owners:
+            raise ValueError(f"the scratchpad is one of {shape.owners}, not number {owner}")
         self.shape = shape
+        self.owner = owner
         super().__init__([shape.layout], [shape.reference_layout],
                          cfg={"rank": STOP_WIDTH, "uses": USES_WIDTH, "hollow": 1}, state_width=3,
-                         extra={"port": Out(WritePort(shape)), "waits": Out(2),
+                         extra={"port": Out(WritePort(shape.own)), "waits": Out(2),
                                 "filled": Out(range(shape.frames + 1))})
 
     @property
     def module_name(self) -> str:
-        return f"bufferize_{self.shape.key}"
+        return f"bufferize_{self.shape.key}" + (f"n{self.owner}" if self.shape.owners > 1 else "")
 
     def elaborate(self, platform):
         m = Module()
@@ -56,7 +62,7 @@ class Bufferize(Unit):
         beat = i.payload
 
         open_ = Signal()                          # a reference is held: elements have been stored
-        held = Signal(shape.reference_bits)      # that reference
+        held = Signal(shape.own_bits)             # that reference
         count = Signal(range(shape.frames + 1))   # elements stored in the open buffer
         page = Signal(shape.page_bits)            # page that is being filled
         hollow = Signal()                         # bare stops so far, and no element
@@ -88,7 +94,7 @@ class Bufferize(Unit):
             good.eq(can & ~misshapen & ~unfinished & (self.error == ErrorCode.NONE)),
             # A reference leaves when its buffer is complete; done passes as it is.
             o.valid.eq(i.valid & good & (completes | beat.done)),
-            o.payload.data.eq(Mux(beat.done | passes, 0, w.owner)),
+            o.payload.data.eq(Mux(beat.done | passes, 0, w.owner | self.owner << shape.own_bits)),
             o.payload.rows.eq(~beat.done & ~passes),
             o.payload.stop.eq(Mux(beat.done, 0, beat.stop - self.cfg.rank)),
             o.payload.empty.eq(beat.done | passes),

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib.wiring import Out
 
-from step_lang.mapping.registers import USES_WIDTH
-
 from ..beat import STOP_WIDTH, BeatLayout
 from ..unit import ErrorCode, Unit
-from .scratchpad import ScratchpadShape, UsePort
+from .scratchpad import ScratchpadShape, UsePort, use_port
 
 __all__ = ["Partition"]
 
@@ -29,7 +27,8 @@ class Partition(Unit):
         Where the data are references, that of the scratchpad they refer to.
     uses : sequence of int
         Then, uses that a reference has at each output: streamifies that get it there. The unit tells the scratchpad
-        (``port``) how many the outputs make in all, when it first offers the reference; none frees it.
+        (``port``; ``port0, port1, ..`` where ``shape.owners`` are several) how many the outputs make in all, when it
+        first offers the reference; none frees it.
 
     ========== ===== ===================================================
     register   width meaning
@@ -56,15 +55,18 @@ class Partition(Unit):
         self.n = n
         self.shape = shape
         self.uses = tuple(uses)
-        if shape is not None and (len(self.uses) != n or not 0 <= sum(self.uses) < 1 << USES_WIDTH):
-            raise ValueError(f"{n} outputs share fewer than {1 << USES_WIDTH} uses of a reference, not {self.uses}")
+        if shape is not None and (len(self.uses) != n or not 0 <= sum(self.uses) < 1 << shape.uses_bits):
+            raise ValueError(
+                f"{n} outputs share fewer than {1 << shape.uses_bits} uses of a reference, not {self.uses}")
         super().__init__([layout, BeatLayout(bits)], [layout] * n, cfg={"rank": STOP_WIDTH}, state_width=2,
-                         extra={} if shape is None else {"port": Out(UsePort(shape))})
+                         extra={} if shape is None else {name: Out(UsePort(shape.own)) for name in shape.port_names})
 
     @property
     def module_name(self) -> str:
         name = f"partition{self.n}_{self.layout.key}_s{self.bits}"
-        return name if self.shape is None else f"{name}_r{self.shape.references}_u{'_'.join(map(str, self.uses))}"
+        if self.shape is None:
+            return name
+        return f"{name}_{self.shape.router_key}_u{'_'.join(map(str, self.uses))}"
 
     def elaborate(self, platform):
         m = Module()
@@ -118,10 +120,11 @@ class Partition(Unit):
             # Before an output can pass the reference on, all its uses are counted. After that the buffer may be freed
             # while the reference waits: an output that has still to take it may have no use of it.
             counted = Signal()
+            port = use_port(m, [getattr(self, name) for name in self.shape.port_names], self.shape)
             m.d.comb += [
-                self.port.ref.eq(d.data), freed.eq(~d.empty & ~self.port.live & ~counted),
-                self.port.change.eq(good & ~d.empty & ~counted),
-                self.port.uses.eq(sum(Mux(to[k], uses, 0) for k, uses in enumerate(self.uses))),
+                port.ref.eq(d.data), freed.eq(~d.empty & ~port.live & ~counted),
+                port.change.eq(good & ~d.empty & ~counted),
+                port.uses.eq(sum(Mux(to[k], uses, 0) for k, uses in enumerate(self.uses))),
             ]
-            m.d.sync += counted.eq(~goes & (counted | self.port.change))
+            m.d.sync += counted.eq(~goes & (counted | port.change))
         return m

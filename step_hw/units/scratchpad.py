@@ -1,7 +1,7 @@
 """Scratchpad: frames in pages, shared by the buffers that live in it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from amaranth.hdl import Array, Cat, Module, Mux, Signal
 from amaranth.lib import data, memory, wiring
@@ -13,7 +13,10 @@ from step_lang.mapping.registers import GENERATION_WIDTH, USES_WIDTH
 from ..beat import BeatLayout
 from ..unit import Unit
 
-__all__ = ["COUNT_WIDTH", "FrameLayout", "ReadPort", "Scratchpad", "ScratchpadShape", "UsePort", "WritePort"]
+__all__ = [
+    "COUNT_WIDTH", "FrameLayout", "ReadPort", "Scratchpad", "ScratchpadShape", "UsePort", "WritePort", "read_port",
+    "use_port",
+]
 
 COUNT_WIDTH = 24
 """Bits of every count, index and stride of elements: up to 16,777,215 elements a buffer or passes."""
@@ -34,12 +37,17 @@ class ScratchpadShape:
     page_frames : elements of a page, the unit of allocation; a power of two
     references : buffers that can exist at once, the one being filled included
     layout : beat layout of the stored elements
+    owners : scratchpads whose references meet at the unit; a reference then says whose it is, and the unit has a port
+        to each
+    uses_bits : bits of a count of uses
     """
 
     frames: int
     page_frames: int
     references: int
     layout: BeatLayout
+    owners: int = 1
+    uses_bits: int = USES_WIDTH
 
     def __post_init__(self):
         if self.page_frames < 1 or self.page_frames & (self.page_frames - 1):
@@ -72,9 +80,24 @@ class ScratchpadShape:
         return bits_for(self.references - 1)
 
     @property
-    def reference_bits(self) -> int:
-        """Bits of a reference, the payload of a reference link: a buffer's number, then its generation."""
+    def own_bits(self) -> int:
+        """Bits of a reference that its scratchpad sees: a buffer's number, then its generation."""
         return self.number_bits + GENERATION_WIDTH
+
+    @property
+    def reference_bits(self) -> int:
+        """Bits of a reference, the payload of a reference link: above those that its scratchpad sees, which it is."""
+        return self.own_bits + bits_for(self.owners - 1) * (self.owners > 1)
+
+    @property
+    def port_names(self) -> tuple[str, ...]:
+        """Names of a reader's or router's ports, one for each scratchpad."""
+        return ("port",) if self.owners == 1 else tuple(f"port{k}" for k in range(self.owners))
+
+    @property
+    def own(self) -> "ScratchpadShape":
+        """Of one of the scratchpads."""
+        return replace(self, owners=1)
 
     @property
     def reference_layout(self) -> BeatLayout:
@@ -84,7 +107,15 @@ class ScratchpadShape:
     @property
     def key(self) -> str:
         """Short text that tells shapes apart in module names."""
-        return f"{self.layout.key}_f{self.frames}p{self.page_frames}r{self.references}"
+        key = f"{self.layout.key}_f{self.frames}p{self.page_frames}r{self.references}"
+        key += f"u{self.uses_bits}" if self.uses_bits != USES_WIDTH else ""
+        return key + (f"o{self.owners}" if self.owners > 1 else "")
+
+    @property
+    def router_key(self) -> str:
+        """Short text that tells shapes apart in module names of routers, which see references only."""
+        key = f"r{self.references}" + (f"w{self.uses_bits}" if self.uses_bits != USES_WIDTH else "")
+        return key + (f"o{self.owners}" if self.owners > 1 else "")
 
 
 class WritePort(wiring.Signature):
@@ -112,7 +143,7 @@ class WritePort(wiring.Signature):
             "owner": Out(shape.reference_bits),
             "take": Out(1), "number": Out(shape.page_bits),
             "write": Out(1), "address": Out(range(shape.frames)), "frame": Out(FrameLayout(shape.layout)),
-            "close": Out(1), "length": Out(range(shape.frames + 1)), "uses": Out(USES_WIDTH),
+            "close": Out(1), "length": Out(range(shape.frames + 1)), "uses": Out(shape.uses_bits),
         })
 
 
@@ -154,7 +185,43 @@ class UsePort(wiring.Signature):
     """
 
     def __init__(self, shape: ScratchpadShape):
-        super().__init__({"ref": Out(shape.reference_bits), "live": In(1), "change": Out(1), "uses": Out(USES_WIDTH)})
+        super().__init__({
+            "ref": Out(shape.reference_bits), "live": In(1), "change": Out(1), "uses": Out(shape.uses_bits)})
+
+
+def read_port(m: Module, ports: Sequence, shape: ScratchpadShape):
+    """One port for a reader at the scratchpads of ``ports``: a reference is looked up in its own, and a frame comes
+    from the one that granted last."""
+    if len(ports) == 1:
+        return ports[0]
+    one = ReadPort(shape).create()
+    owner, last = one.ref[shape.own_bits:], Signal(range(len(ports)), name="last_owner")
+    with m.If(one.grant):
+        m.d.sync += last.eq(owner)
+    with m.Switch(owner):
+        for k, port in enumerate(ports):
+            m.d.comb += [port.ref.eq(one.ref[:shape.own_bits]), port.index.eq(one.index)]
+            with m.Case(k):
+                m.d.comb += [one.live.eq(port.live), one.length.eq(port.length), port.request.eq(one.request),
+                             one.grant.eq(port.grant), port.release.eq(one.release)]
+    with m.Switch(last):
+        for k, port in enumerate(ports):
+            with m.Case(k):
+                m.d.comb += one.frame.eq(port.frame)
+    return one
+
+
+def use_port(m: Module, ports: Sequence, shape: ScratchpadShape):
+    """One port for a router at the scratchpads of ``ports``."""
+    if len(ports) == 1:
+        return ports[0]
+    one = UsePort(shape).create()
+    with m.Switch(one.ref[shape.own_bits:]):
+        for k, port in enumerate(ports):
+            m.d.comb += [port.ref.eq(one.ref[:shape.own_bits]), port.uses.eq(one.uses)]
+            with m.Case(k):
+                m.d.comb += [one.live.eq(port.live), port.change.eq(one.change)]
+    return one
 
 
 def _lowest(m: Module, bits, name: str):
@@ -201,6 +268,8 @@ class Scratchpad(Unit):
     def __init__(self, shape: ScratchpadShape, readers: int = 1, routers: int = 0):
         if readers < 1:
             raise ValueError(f"a scratchpad has at least one reader, not {readers}")
+        if shape.owners != 1:
+            raise ValueError("a scratchpad does not know of others: give it its own shape")
         self.shape = shape
         self.readers = readers
         self.routers = routers
@@ -230,7 +299,7 @@ class Scratchpad(Unit):
         complete = Signal(shape.references)   # closed and still to be used
         dead = Signal(shape.references)       # used for the last time, pages still to be given back
         length = Array(Signal(range(shape.frames + 1), name=f"length{r}") for r in range(shape.references))
-        uses = Array(Signal(USES_WIDTH, name=f"uses{r}") for r in range(shape.references))
+        uses = Array(Signal(shape.uses_bits, name=f"uses{r}") for r in range(shape.references))
         generation = Array(Signal(GENERATION_WIDTH, name=f"generation{r}") for r in range(shape.references))
 
         # References: lowest free number first.

@@ -5,7 +5,7 @@ from amaranth.lib.wiring import Out
 
 from ..beat import STOP_WIDTH
 from ..unit import ErrorCode, Unit
-from .scratchpad import COUNT_WIDTH, ReadPort, ScratchpadShape
+from .scratchpad import COUNT_WIDTH, ReadPort, ScratchpadShape, read_port
 
 __all__ = ["LOOPS", "Streamify"]
 
@@ -40,7 +40,7 @@ class Streamify(Unit):
     + s.
 
     Ports: ``in0`` buffer references (``shape.reference_layout``), ``in1`` the reference stream if ``ref`` gives its
-    layout, ``out0`` elements, ``port`` to the scratchpad.
+    layout, ``out0`` elements, ``port`` to the scratchpad (``port0, port1, ..`` where ``shape.owners`` are several).
 
     Errors: MISALIGNED when buffers and reference disagree in stop, emptiness or done; FREED for a reference whose
     buffer was freed; ADDRESS_RANGE when a view leaves its buffer; STOP_RANGE when n + s does not fit a stop.
@@ -54,7 +54,7 @@ class Streamify(Unit):
         cfg = {"n": STOP_WIDTH, "c": STOP_WIDTH, "repeat": COUNT_WIDTH, "affine": 1}
         cfg |= {f"count{k}": COUNT_WIDTH for k in range(LOOPS)} | {f"stride{k}": COUNT_WIDTH for k in range(LOOPS)}
         super().__init__([shape.reference_layout] + ([] if ref is None else [ref]), [shape.layout], cfg=cfg,
-                         state_width=3, extra={"port": Out(ReadPort(shape))})
+                         state_width=3, extra={name: Out(ReadPort(shape.own)) for name in shape.port_names})
 
     @property
     def module_name(self) -> str:
@@ -62,7 +62,8 @@ class Streamify(Unit):
 
     def elaborate(self, platform):
         m = Module()
-        cfg, p, head = self.cfg, self.port, self.in0
+        cfg, head = self.cfg, self.in0
+        p = read_port(m, [getattr(self, name) for name in self.shape.port_names], self.shape)
         buffer = head.payload
 
         # What drives the passes: each element of the reference, or the buffers' own references repeated.

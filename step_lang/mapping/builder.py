@@ -16,7 +16,9 @@ from step_lang.tokens import TokenStream
 from step_lang.types import BufferRef, Selector, Tile, Tuple, Type
 from step_lang.unitgraph import LinkSpec, Payload, TensorPlacement, UnitGraph, UnitSpec
 
+from .references import Family, family_of
 from .registers import GENERATION_WIDTH, REGISTERS, STOP_WIDTH
+from .scratchpads import check_uses
 
 __all__ = ["Builder", "element_bytes", "hardware_type", "payload_of"]
 
@@ -31,15 +33,17 @@ def hardware_type(type_: Type, hw: HardwareConfig) -> Type:
     return type_
 
 
-def payload_of(type_: Type, hw: HardwareConfig) -> Payload:
-    """What a link carries for elements of ``type_``; the payload's type is the `hardware_type`."""
+def payload_of(type_: Type, hw: HardwareConfig, owners: int = 1) -> Payload:
+    """What a link carries for elements of ``type_``; the payload's type is the `hardware_type`. ``owners``: scratchpads
+    that a reference may be of."""
     type_ = hardware_type(type_, hw)
     if isinstance(type_, Tile):
         return Payload(int(type_.rows) * int(type_.cols) * type_.dtype.bits, int(type_.rows), type_)
     if isinstance(type_, Selector):
         return Payload(type_.n, 1, type_)
     if isinstance(type_, BufferRef):
-        return Payload(max(1, (hw.references - 1).bit_length()) + GENERATION_WIDTH, 1, type_)
+        number = max(1, (hw.references - 1).bit_length())
+        return Payload(number + GENERATION_WIDTH + (owners - 1).bit_length(), 1, type_)
     assert isinstance(type_, Tuple)
     members = [payload_of(member, hw) for member in type_.members]
     return Payload(sum(m.data_bits for m in members), max(m.max_rows for m in members), type_)
@@ -67,6 +71,7 @@ class Builder:
         self._sources: dict[str, tuple[int, int]] = {}
         self._uses: dict[str, list[tuple[int, int]]] = {}
         self._same: dict[str, Stream] = {}      # a feedback's stream to the one that is fed back
+        self._families: dict[str, Family] = {}
         self._next_address = 0
 
     # Units
@@ -107,7 +112,15 @@ class Builder:
         self.graph.warnings.append(f"{op.kind} '{op.name}' ({os.path.basename(path)}:{line}): {text}")
 
     def payload(self, stream: Stream) -> Payload:
+        if isinstance(stream.type, BufferRef):
+            return payload_of(stream.type, self.hw, len(self.family(stream).bufferizes))
         return payload_of(stream.type, self.hw)
+
+    def family(self, stream: Stream) -> Family:
+        """See `family_of`."""
+        if stream.name not in self._families:
+            self._families[stream.name] = family_of(stream)
+        return self._families[stream.name]
 
     # Off-chip memory
 
@@ -174,6 +187,7 @@ class Builder:
                 if readers.count(reader) > 1 and via.name not in alone:
                     name += f"_in{its_port}"
                 self._link(name, via, (fork.index, port), (reader, its_port))
+        check_uses(graph)
         names = [link.name for link in graph.links]
         for name in self.hw.link_depths:
             if name not in names:

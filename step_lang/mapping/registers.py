@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 __all__ = [
     "AFFINE_LOOPS", "COLUMNS_WIDTH", "GENERATION_WIDTH", "INNER_WIDTH", "REGISTERS", "ROWS_WIDTH", "STOP_WIDTH",
-    "STREAMIFY_LOOPS", "USES_WIDTH"]
+    "STREAMIFY_LOOPS", "USES_WIDTH", "WIDE_USES_WIDTH"]
 
 STOP_WIDTH = 4
 """Bits of a stop level."""
@@ -21,7 +21,10 @@ STREAMIFY_LOOPS = 4
 """Loops of the view of a streamify."""
 
 USES_WIDTH = 8
-"""Bits of a count of uses of a buffer."""
+"""Bits of a count of uses of a buffer, as the program's structure says it."""
+
+WIDE_USES_WIDTH = 24
+"""Bits of a count of uses where references are copied as often as a stream says: each copy is in a link, or held."""
 
 GENERATION_WIDTH = 2
 """Bits of a reference that tell buffers of one number apart: a reference used after its buffer was freed is found up to

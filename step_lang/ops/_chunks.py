@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
-from ..dims import Dim, Shape, dims_equal, format_shape, is_ragged
+from ..dims import Dim, Shape, dims_equal, format_shape, is_ragged, shapes_equal
 from ..errors import ShapeMismatch, TypeMismatch
 from ..operator import Operator
 from ..stream import Stream
 from ..tokens import TokenStream
-from ..types import Selector, Tile, Type, types_equal
+from ..types import BufferRef, Selector, Tile, Type, types_equal
 
 __all__ = ["Chunks", "check_selector", "common_inner", "common_type", "spread"]
 
@@ -51,21 +52,43 @@ def check_selector(operator: Operator, selector: Stream, least: int, what: str) 
 
 
 def common_type(operator: Operator, streams: Sequence[Stream]) -> Type:
-    """The one type of ``streams``; tiles whose dynamic sizes are not all the same have a ragged size of their own.
-    Raises `TypeMismatch`."""
-    first = streams[0].type
+    """The one type of ``streams``; sizes of tiles and the outermost dimension of buffers become a ragged one of their
+    own where they are not all the same and one is ragged. Raises `TypeMismatch`."""
+    types = [stream.type for stream in streams]
+    first = types[0]
     for stream in streams[1:]:
-        if not types_equal(stream.type, first):
+        if not _mix(stream.type, first):
             raise TypeMismatch(f"types of '{streams[0].name}' and '{stream.name}': {first} vs {stream.type}",
                                operator=operator, fix="merge streams of one type")
-    tiles = [stream.type for stream in streams if isinstance(stream.type, Tile)]
+    if isinstance(first, BufferRef):
+        buffers = [type_ for type_ in types if isinstance(type_, BufferRef)]
+        outer = _common_size(operator, "buffer", [buffer.shape[0] for buffer in buffers])
+        return BufferRef(_common_tile(operator, [buffer.tile for buffer in buffers]), (outer, *first.shape[1:]))
+    return _common_tile(operator, types)
+
+
+def _mix(a: Type, b: Type) -> bool:
+    """Whether one stream can have elements of both types: a ragged dimension accepts any."""
+    if isinstance(a, BufferRef) and isinstance(b, BufferRef):
+        return types_equal(a.tile, b.tile) and len(a.shape) == len(b.shape) and shapes_equal(
+            a.shape[1:], b.shape[1:]) and (is_ragged(a.shape[0]) or is_ragged(b.shape[0])
+                                           or dims_equal(a.shape[0], b.shape[0]))
+    return types_equal(a, b)
+
+
+def _common_tile(operator: Operator, types: Sequence[Type]) -> Any:
+    first = types[0]
+    tiles = [type_ for type_ in types if isinstance(type_, Tile)]
     if not isinstance(first, Tile):
         return first
-    rows, cols = (
-        size if all(getattr(tile, label) == size for tile in tiles)
-        else operator.program.fresh_ragged((operator.kind, operator.name, label))
-        for label, size in (("rows", first.rows), ("cols", first.cols)))
-    return Tile(rows, cols, first.dtype)
+    return Tile(_common_size(operator, "rows", [tile.rows for tile in tiles]),
+                _common_size(operator, "cols", [tile.cols for tile in tiles]), first.dtype)
+
+
+def _common_size(operator: Operator, label: str, sizes: Sequence[Dim]) -> Dim:
+    if all(size == sizes[0] for size in sizes):
+        return sizes[0]
+    return operator.program.fresh_ragged((operator.kind, operator.name, label))
 
 
 def common_inner(operator: Operator, streams: Sequence[Stream], key: Hashable) -> Shape:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dims import Shape, as_shape
-from ..errors import BadParameter, StepError, TensorError, TypeMismatch
+from ..errors import BadParameter, ProgramError, StepError, TensorError, TypeMismatch
 from ..operator import Operator
 from ..stream import Stream
 from ..tokens import TokenStream, data_nbytes
@@ -26,6 +26,10 @@ class InputStream(Operator):
         super().__init__([], name)
 
     def infer(self) -> list[tuple[Type, Shape]]:
+        if self.name in self.program.tensors:
+            raise ProgramError(f"input stream '{self.name}' vs the tensor of that name, "
+                               f"{self.program.tensors[self.name].source}: both are off-chip data that the host knows "
+                               "by name", operator=self, fix="give one another name")
         if not _is_plain(self.type):
             raise TypeMismatch(f"type: {self.type} vs a Tile, a Selector or a tuple of them", operator=self)
         self.shape = as_shape(self.shape)

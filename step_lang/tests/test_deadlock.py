@@ -11,7 +11,9 @@ def graph(*links: tuple[str, str, str], depth: int = 2, kinds: dict[str, tuple[s
     units = []
     for i, name in enumerate(names):
         kind, params = (kinds or {}).get(name, ("map", {}))
-        units.append(UnitSpec(i, kind, name, params={k: names.index(v) for k, v in params.items()}))
+        units.append(UnitSpec(i, kind, name, params={
+            k: names.index(v) if isinstance(v, str) else tuple((names.index(pad), port) for pad, port in v)
+            for k, v in params.items()}))
     made = UnitGraph(units, [])
     for i, (name, source, destination) in enumerate(links):
         ends: list[tuple[int, int] | None] = []
@@ -89,7 +91,7 @@ BUFFERED = graph(
     ("out", "read", "store"),
     kinds={
         "fill": ("bufferize", {"scratchpad": "pad"}),
-        "read": ("streamify", {"scratchpad": "pad"}),
+        "read": ("streamify", {"ports": (("pad", 0),)}),
         "pad": ("scratchpad", {}),
     },
 )

@@ -109,6 +109,10 @@ def test_names():
         assert "'a b'" in message(BadParameter, lambda: ops.repeat(x, 2, name="a b"))
         p.tensor("t", (1, 1), bf16)
         assert "declared twice" in message(ProgramError, lambda: p.tensor("t", (1, 1), bf16))
+        assert "tensor 'x' vs the input stream of that name" in message(
+            ProgramError, lambda: p.tensor("x", (1, 1), bf16))
+        assert "input stream 't' vs the tensor of that name" in message(
+            ProgramError, lambda: ops.input_stream("t", scalar(int32), (4,)))
         assert "'repeat_9'" in message(ProgramError, lambda: p.operator("repeat_9"))
     assert "identifier" in message(BadParameter, lambda: Program("no good"))
 

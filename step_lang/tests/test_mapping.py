@@ -179,7 +179,8 @@ def test_a_reference_read_by_two_streamifies_is_freed_by_both():
     graph = graph_of(p)
     assert graph.unit("buffers").config["uses"] == 2
     assert graph.unit("buffers_scratchpad").params["readers"] == 2
-    assert [graph.unit(n).params["reader"] for n in "ab"] == [0, 1]
+    pad = graph.unit("buffers_scratchpad").index
+    assert [graph.unit(n).params["ports"] for n in "ab"] == [((pad, 0),), ((pad, 1),)]
 
 
 def test_input_streams():
@@ -240,9 +241,9 @@ def test_routed_buffers():
     graph = graph_of(p, inputs={"selector": [{0}, {1}, set(), {0, 1}]})
     pad, route = graph.unit("buffers_scratchpad"), graph.unit("route")
     assert (pad.params["readers"], pad.params["routers"]) == (4, 1)
-    assert route.params == {"scratchpad": pad.index, "router": 0, "uses": (1, 5)}
+    assert route.params == {"ports": ((pad.index, 0),), "uses": (1, 5)}
     assert graph.unit("buffers").config["uses"] == 1
-    assert sorted(graph.unit(f"read{k}").params["reader"] for k in range(4)) == [0, 1, 2, 3]
+    assert sorted(graph.unit(f"read{k}").params["ports"] for k in range(4)) == [((pad.index, k),) for k in range(4)]
 
 
 def test_uses_of_copied_references():
@@ -274,23 +275,38 @@ def test_more_uses_than_can_be_counted():
         graph_of(p, inputs={"selector": [{0}] * 4})
 
 
-def test_buffers_of_several_bufferizes_do_not_meet():
+def test_buffers_of_several_bufferizes_meet():
+    """Each reader and router of the family has a port at all its scratchpads; a bufferize of its own is left alone."""
     with Program("p") as p:
-        refs = [loaded_buffers(p, name) for name in ("one", "other")]
-        routed_readers(p, [ops.eager_merge(refs, name="merge")[0]])
-    with pytest.raises(UnknownFunction, match=r"streamify 'read0' .*buffers of bufferize 'one' and bufferize 'other' "
-                                              r"vs those of one: .*; fix: read each by its own streamify"):
-        graph_of(p)
+        refs = [loaded_buffers(p, name) for name in ("one", "other", "third")]
+        selector = ops.input_stream("selector", Selector(2), (8,))
+        parts = ops.partition(ops.eager_merge(refs[:2], name="merge")[0], selector, rank=0, name="route")
+        routed_readers(p, [*parts, refs[1], refs[2]])
+    graph = graph_of(p, inputs={"selector": [{0}] * 8})
+    pads = [graph.unit(f"{name}_scratchpad") for name in ("one", "other", "third")]
+    assert [(pad.params["readers"], pad.params["routers"]) for pad in pads] == [(3, 1), (3, 1), (1, 0)]
+    assert [graph.unit(name).params["owner"] for name in ("one", "other", "third")] == [0, 1, 0]
+    assert graph.unit("route").params == {"ports": ((pads[0].index, 0), (pads[1].index, 0)), "uses": (1, 1)}
+    assert len(graph.unit("read0").params["ports"]) == 2 and graph.unit("read3").params["ports"] == (
+        (pads[2].index, 0),)
+    own = graph.link("third").payload.data_bits     # buffer and generation
+    assert {link.payload.data_bits for link in graph.links if link.stream in ("one", "merge", "route_0")} == {own + 1}
 
 
 def test_references_copied_by_other_data():
+    """Copies are counted as they leave: in more bits, since only links bound them."""
     with Program("p") as p:
         ref = ops.input_stream("ref", scalar(u32), (4, ragged("R")))
         refs = ops.expand(ops.repeat(loaded_buffers(p), 1), ref, 1, name="copy")
-        routed_readers(p, [refs])
-    with pytest.raises(UnknownFunction, match=r"streamify 'read0' .*references that pass expand 'copy' vs through "
-                                              r"partition, .*; fix: .*streamify\(ref=...\)"):
-        graph_of(p, inputs={"ref": [[1], [1], [1], [1]]})
+        routed_readers(p, [refs] * 17)
+    inputs = {"ref": [[1], [1], [1], [1]]}
+    graph = graph_of(p, inputs=inputs)
+    pad = graph.unit("buffers_scratchpad")
+    assert (pad.params["uses_bits"], pad.params["routers"]) == (24, 1)
+    assert graph.unit("copy").params == {"ports": ((pad.index, 0),), "uses": (17,)}
+    with pytest.raises(HardwareTooSmall, match=r"uses of a buffer of 'buffers_scratchpad': up to \d+, those of \d+ "
+                                               r"references in links, vs 16777215; fix: make the links of references "):
+        graph_of(p, hw=dataclasses.replace(HW, link_depth=4096), inputs=inputs)
 
 
 def test_compute_bandwidth_buys_rows():

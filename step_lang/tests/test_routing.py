@@ -28,6 +28,7 @@ from step_lang import (
     scalar,
 )
 from step_lang.arbitration import rotating_priority
+from step_lang.dims import Ragged
 from step_lang.interpreter import Context, measure_symbols
 from step_lang.tests.nested import flat, map_level, nested_streams, tensors
 from step_lang.tests.test_worked_examples import run
@@ -498,3 +499,24 @@ def test_mistakes_at_construction():
         assert "chunks of 'z' and 'x': [] vs [3]" in merge([z, x])
         assert "types of 'z' and 'select'" in merge([z, select], error=TypeMismatch)
         assert "0 vs 1..128" in merge([], error=BadParameter)
+
+
+def test_types_of_buffers_that_meet():
+    """A ragged outermost dimension takes any; the dimensions below are the same for all."""
+    with Program("p") as p:
+        def kept(*shape, rank):
+            return ops.bufferize(ops.input_stream(f"x{len(p.operators)}", I32, (2, *shape)), rank=rank)
+
+        three, five, ragged_ = (kept(n, rank=1) for n in (3, 5, ragged("R")))
+        assert ops.eager_merge([three, three])[0].type == three.type
+        (dim,) = ops.eager_merge([three, ragged_])[0].type.shape
+        assert isinstance(dim, Ragged) and dim != ragged("R")
+        assert "BufferRef(Tile(1, 1, int32), [3]) vs BufferRef(Tile(1, 1, int32), [5])" in message(
+            TypeMismatch, lambda: ops.eager_merge([three, five]))
+        rows = [kept(n, m, rank=2) for n, m in ((ragged("R"), 2), (ragged("Q"), 2), (ragged("R"), 3))]
+        (_, inner) = ops.eager_merge(rows[:2])[0].type.shape
+        assert inner == 2
+        assert "[R, 2]) vs BufferRef(Tile(1, 1, int32), [R, 3])" in message(
+            TypeMismatch, lambda: ops.eager_merge([rows[0], rows[2]]))
+        assert "[3]) vs BufferRef(Tile(1, 1, int32), [R, 2])" in message(
+            TypeMismatch, lambda: ops.eager_merge([three, rows[0]]))

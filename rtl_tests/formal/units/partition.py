@@ -124,13 +124,13 @@ FAULTS = (
 )
 
 REFERENCE_FAULTS = (
-    Fault("uses are told again", "self.port.change.eq(good & ~d.empty & ~counted)",
-          "self.port.change.eq(good & ~d.empty)"),
-    Fault("uses of the next reference are not told", "counted.eq(~goes & (counted | self.port.change))",
-          "counted.eq(counted | self.port.change)"),
+    Fault("uses are told again", "port.change.eq(good & ~d.empty & ~counted)",
+          "port.change.eq(good & ~d.empty)"),
+    Fault("uses of the next reference are not told", "counted.eq(~goes & (counted | port.change))",
+          "counted.eq(counted | port.change)"),
     Fault("uses of all outputs", "sum(Mux(to[k], uses, 0) for k, uses in enumerate(self.uses))", "sum(self.uses)"),
-    Fault("a bare stop has uses", "self.port.change.eq(good & ~d.empty & ~counted)",
-          "self.port.change.eq(good & ~counted)"),
+    Fault("a bare stop has uses", "port.change.eq(good & ~d.empty & ~counted)",
+          "port.change.eq(good & ~counted)"),
     Fault("a freed buffer is handed on", "beyond & ~freed)", "beyond)"),
     Fault("a beat to one output too often", "o.valid.eq(good & to[k] & ~taken[k])", "o.valid.eq(good & to[k])"),
 )

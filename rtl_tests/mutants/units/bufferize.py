@@ -6,7 +6,7 @@ __all__ = ["UNIT"]
 
 UNIT = seeded(
     "bufferize",
-    ["rtl_tests/test_bufferize.py", "rtl_tests/test_streamify.py"],
+    ["rtl_tests/test_bufferize.py", "rtl_tests/test_streamify.py", "rtl_tests/test_virtual_buffers.py"],
     units_bufferize=[
         (
             "dropped stop: the buffer's stays",
@@ -51,5 +51,6 @@ UNIT = seeded(
         ("valid rows are not stored", "w.frame.rows.eq(beat.rows)", "w.frame.rows.eq(1)"),
         ("exhausted by a buffer that has not begun", "exhausted = open_ & needs_page", "exhausted = needs_page"),
         ("one page a buffer", "needs_page = fused & (offset == 0)", "needs_page = fused & (count == 0)"),
+        ("does not say whose the buffer is", "w.owner | self.owner << shape.own_bits", "w.owner", "met"),
     ],
 )

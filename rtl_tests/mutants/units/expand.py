@@ -6,7 +6,7 @@ __all__ = ["UNIT"]
 
 UNIT = seeded(
     "expand",
-    ["rtl_tests/test_expand.py"],
+    ["rtl_tests/test_expand.py", "rtl_tests/test_virtual_buffers.py"],
     units_expand=[
         (
             "off by one: the value stays a vector too long",
@@ -37,6 +37,16 @@ UNIT = seeded(
         ("valid rows lost", "o.payload.rows.eq(v.rows)", "o.payload.rows.eq(1)"),
         ("does not wait for a value", "present.eq(value.valid & ref.valid)", "present.eq(ref.valid)"),
         ("bare stop not marked", "o.payload.empty.eq(r.empty)", "o.payload.empty.eq(r.done)"),
-        ("goes on after an error", "o.valid.eq(present & ~differ)", "o.valid.eq(present)"),
+        ("goes on after an error", "o.valid.eq(present & ~differ & ~freed)", "o.valid.eq(present & ~freed)"),
+        (
+            "the value's own use is over with its first copy",
+            "port.uses.eq(Mux(r.empty, 0, self.uses) + ~pops)",
+            "port.uses.eq(Mux(r.empty, 0, self.uses))",
+            "copied",
+        ),
+        ("a copy makes one use, whoever reads", "Mux(r.empty, 0, self.uses)", "Mux(r.empty, 0, 1)", "copied"),
+        ("a buffer without copies is never freed", "~v.empty & (pops | ~r.empty)", "~v.empty & ~r.empty", "copied"),
+        ("counted while it waits", "port.change.eq(o.valid & o.ready", "port.change.eq(o.valid", "copied"),
+        ("a reference that was freed goes on", "freed.eq(~v.empty & ~port.live)", "freed.eq(0)", "freed"),
     ],
 )

@@ -10,24 +10,24 @@ UNIT = seeded(
     units_partition=[
         (
             "uses of a reference are counted every cycle",
-            "counted.eq(~goes & (counted | self.port.change))",
+            "counted.eq(~goes & (counted | port.change))",
             "counted.eq(0)",
             "routed_buffers",
         ),
         (
             "uses of a reference that goes nowhere are not over",
-            "self.port.change.eq(good & ~d.empty & ~counted)",
-            "self.port.change.eq(good & ~d.empty & ~counted & to.any())",
+            "port.change.eq(good & ~d.empty & ~counted)",
+            "port.change.eq(good & ~d.empty & ~counted & to.any())",
             "routed_buffers",
         ),
         (
             "uses are counted when the last output has the reference",
-            "self.port.change.eq(good & ~d.empty & ~counted)",
-            "self.port.change.eq(goes & ~d.empty)",
+            "port.change.eq(good & ~d.empty & ~counted)",
+            "port.change.eq(goes & ~d.empty)",
             "routed_buffers",
         ),
         ("every output counts as one use", "Mux(to[k], uses, 0)", "Mux(to[k], 1, 0)", "routed_buffers"),
-        ("a reference that was freed goes on", "freed.eq(~d.empty & ~self.port.live & ~counted)",
+        ("a reference that was freed goes on", "freed.eq(~d.empty & ~port.live & ~counted)",
          "freed.eq(0)", "use_after_free"),
         (
             "off by one: a chunk ends a level later",

@@ -7,7 +7,7 @@ __all__ = ["UNIT"]
 UNIT = seeded(
     "scratchpad",
     ["rtl_tests/test_scratchpad.py", "rtl_tests/test_bufferize.py", "rtl_tests/test_streamify.py",
-     "rtl_tests/test_routed_buffers.py"],
+     "rtl_tests/test_routed_buffers.py", "rtl_tests/test_virtual_buffers.py"],
     units_scratchpad=[
         ("a reference is of no generation", "generation[r].eq(generation[r] + 1)", "generation[r].eq(generation[r])"),
         (
@@ -77,5 +77,12 @@ UNIT = seeded(
         ("an ended use is not taken off", "uses[r].eq(made - ended)", "uses[r].eq(made)"),
         ("never alone, so never exhausted", "w.alone.eq(sum(taken) == 1)", "w.alone.eq(0)", "errors"),
         ("a place in the buffer goes back for a page", "push.data.eq(entry.data)", "push.data.eq(walk_page)"),
+        ("a frame comes from where the head's buffer is", "with m.Switch(last):", "with m.Switch(owner):", "met"),
+        ("a reader's use ends in the first scratchpad", "port.release.eq(one.release)]",
+         "ports[0].release.eq(one.release)]", "met"),
+        ("a router's uses are counted in the last scratchpad", "port.change.eq(one.change)]",
+         "ports[-1].change.eq(one.change)]", "met"),
+        ("a scratchpad sees whose the reference is", "port.ref.eq(one.ref[:shape.own_bits]), port.uses",
+         "port.ref.eq(one.ref[1:]), port.uses", "met"),
     ],
 )

@@ -1,6 +1,7 @@
 """bufferize: elements to a buffer, whose reference leaves when it is complete."""
 
 from step_lang.errorcodes import ErrorCode
+from step_lang.mapping.references import uses
 
 from ...compiled import compiled
 from ..cost import TILE, beats, finish, meets, work_of
@@ -18,6 +19,7 @@ from ..network import (
     VALUE,
     append,
     available,
+    change_uses,
     fail,
     field,
     is_bare,
@@ -30,7 +32,7 @@ from ..network import (
 )
 
 KIND = "bufferize"
-RANK, BYTES, RECORD, LIVE, HOLLOW, FRAMES = range(6)
+RANK, BYTES, RECORD, LIVE, HOLLOW, FRAMES, USES = range(7)
 OPEN, BUFFER, FILLED = range(3)
 EXHAUSTED = ErrorCode.EXHAUSTED
 
@@ -42,6 +44,7 @@ def pack(op, unit, build):
     build.preset(record + RECORD_PAGE, [build.machine.page_bytes(op.inputs[0].type)])
     par[[RANK, BYTES, RECORD, LIVE, HOLLOW, FRAMES]] = (op.rank, element_bytes(op.inputs[0].type), record,
                                                        build.live_buffers, op.hollow, build.machine.frames)
+    par[USES] = uses(op.output)
     build.records[unit] = record
 
 
@@ -87,6 +90,7 @@ def step(u, par, st, ins, outs, net, now):
         append(net, st[BUFFER], token, field(net, ins[0], VALUE), rows, cols, nbytes)
     if closes:
         push(net, outs[0], stop - par[RANK], st[BUFFER], 1, 1, end + 1, end + 1)
+        change_uses(net, st[BUFFER], par[USES] - 1, end + 1)
         st[OPEN] = 0
     pop(net, ins[0], end + 1)
     return True

@@ -1,6 +1,8 @@
-"""expand: each element for all of a reference's inner dimensions."""
+"""expand: each element for all of a reference's inner dimensions. Of references it counts the uses."""
 
 from step_lang.errorcodes import ErrorCode
+from step_lang.mapping.references import uses
+from step_lang.types import BufferRef
 
 from ...compiled import compiled
 from ..cost import TILE, beats, comes, finish, leaves, leaves_last, meets, starts, whole, work_of
@@ -11,6 +13,7 @@ from ..network import (
     TOKEN,
     VALUE,
     available,
+    change_uses,
     fail,
     field,
     is_done,
@@ -21,13 +24,15 @@ from ..network import (
 )
 
 KIND = "expand"
-RANK = 0
+RANK, USES = range(2)     # USES: of a reference at the output, plus one; 0: no references
 MISALIGNED = ErrorCode.MISALIGNED
 
 
 def pack(op, unit, build):
     """Rank."""
     build.par[unit, RANK] = op.rank
+    if isinstance(op.inputs[0].type, BufferRef):
+        build.par[unit, USES] = uses(op.output) + 1
 
 
 @compiled
@@ -39,6 +44,7 @@ def step(u, par, st, ins, outs, net, now):
     bare = token & EMPTY != 0
     ends = is_done(token) or stop_of(token) >= par[RANK]
     last = comes(net, u, ins[1], 1)
+    head = EMPTY
     if not bare or ends:
         if not available(net, u, ins[0], now) or not whole(net, u, ins[0], 0, now):
             return False
@@ -48,6 +54,8 @@ def step(u, par, st, ins, outs, net, now):
         if not bare and head & EMPTY:
             return fail(net, u, MISALIGNED)
         last = max(last, comes(net, u, ins[0], 0))
+    if par[USES] != 0 and (not bare or (ends and head & EMPTY == 0)):
+        change_uses(net, field(net, ins[0], VALUE), (0 if bare else par[USES] - 1) - (1 if ends else 0), now)
     rows, cols, value, count = 0, 0, 0, 1
     start = meets(net, u, ins[1], 1, starts(net, u, outs[0]))
     if not bare or ends:

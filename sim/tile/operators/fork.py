@@ -1,17 +1,15 @@
-"""fork: a stream for each of its consumers. Of references it counts the copies."""
+"""fork: a stream for each of its consumers."""
 
 from ...compiled import compiled
 from ..cost import LATENCY, TILE, beats
 from ..network import (
     COLS,
-    EMPTY,
     FIRST,
     LAST,
     ROWS,
     TOKEN,
     VALUE,
     available,
-    change_uses,
     field,
     place_time,
     pop,
@@ -20,13 +18,13 @@ from ..network import (
 )
 
 KIND = "fork"
-N, REFERENCES = 0, 1
-COUNTED, UNTIL, TAKEN = 0, 1, 2   # TAKEN: a word for each 32 outputs; UNTIL: when the slowest has taken the last beat
+N = 0
+UNTIL, TAKEN = 0, 1   # TAKEN: a word for each 32 outputs; UNTIL: when the slowest has taken the last beat
 
 
 def pack(op, unit, build):
     """Outputs; ``op`` is the stream."""
-    build.par[unit, [N, REFERENCES]] = len(build.consumers(op)), build.is_reference(op.type)
+    build.par[unit, N] = len(build.consumers(op))
 
 
 @compiled
@@ -36,9 +34,6 @@ def step(u, par, st, ins, outs, net, now):
         return False
     n = par[N]
     token, value = field(net, ins[0], TOKEN), field(net, ins[0], VALUE)
-    if par[REFERENCES] != 0 and st[COUNTED] == 0 and token & EMPTY == 0:
-        change_uses(net, value, n - 1, now)
-        st[COUNTED] = 1
     rows, cols, latency = field(net, ins[0], ROWS), field(net, ins[0], COLS), net.cost[u, LATENCY]
     more = beats(net, u, rows, cols) - 1 if net.cost[u, TILE] > 0 else 0
     all_have = True
@@ -59,7 +54,6 @@ def step(u, par, st, ins, outs, net, now):
     if all_have:
         for word in range(TAKEN, TAKEN + (n + 31) // 32):
             st[word] = 0
-        st[COUNTED] = 0
         net.free[u] = st[UNTIL] + (1 if net.cost[u, TILE] > 0 else 0)
         pop(net, ins[0], max(now, net.free[u]))
         st[UNTIL] = 0

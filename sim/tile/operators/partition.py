@@ -1,6 +1,8 @@
-"""partition: a chunk to every output whose bit is set. Of references it counts the copies."""
+"""partition: a chunk to every output whose bit is set. Of references it counts the uses."""
 
 from step_lang.errorcodes import ErrorCode
+from step_lang.mapping.references import uses
+from step_lang.types import BufferRef
 
 from ...compiled import compiled
 from ...selectors import selected, selects_beyond
@@ -27,7 +29,7 @@ from ..network import (
 from . import UNKNOWN
 
 KIND = "partition"
-RANK, N, WIDTH, REFERENCES = range(4)
+RANK, N, WIDTH, USES = range(4)      # USES: of a reference at each output, plus one; 0: no references
 INSIDE, COUNTED, TAKEN = 0, 1, 2   # TAKEN: a word for each 32 outputs
 MISALIGNED, SELECTOR, PROTOCOL = ErrorCode.MISALIGNED, ErrorCode.SELECTOR, ErrorCode.PROTOCOL
 
@@ -36,7 +38,8 @@ def pack(op, unit, build):
     """Rank and outputs."""
     par = build.par[unit]
     par[[RANK, N, WIDTH]] = op.rank, len(op.outputs), op.inputs[1].type.n
-    par[REFERENCES] = build.is_reference(op.inputs[0].type)
+    if isinstance(op.inputs[0].type, BufferRef):
+        par[USES] = build.reserve(len(op.outputs), [uses(output) for output in op.outputs]) + 1
 
 
 @compiled
@@ -64,11 +67,12 @@ def step(u, par, st, ins, outs, net, now):
             return fail(net, u, UNKNOWN)
         if not bare and selects_beyond(net, value, par[WIDTH], n):
             return fail(net, u, SELECTOR)
-    if par[REFERENCES] != 0 and not empty and st[COUNTED] == 0:
-        uses = 0
+    if par[USES] != 0 and not empty and st[COUNTED] == 0:
+        made = 0
         for k in range(n):
-            uses += selected(net, value, par[WIDTH], k)
-        change_uses(net, held, uses - 1, now)
+            if selected(net, value, par[WIDTH], k):
+                made += net.heap[par[USES] - 1 + k]
+        change_uses(net, held, made - 1, now)
         st[COUNTED] = 1
     rows, cols = field(net, ins[0], ROWS), field(net, ins[0], COLS)
     last = field(net, ins[0], LAST)

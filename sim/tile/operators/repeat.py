@@ -1,4 +1,4 @@
-"""repeat: each element n times, as a new innermost dimension. Of references it counts the copies."""
+"""repeat: each element n times, as a new innermost dimension."""
 
 from ...compiled import compiled
 from ..cost import TILE, beats, comes, finish, leaves, leaves_last, meets, starts, whole, work_of
@@ -9,7 +9,6 @@ from ..network import (
     TOKEN,
     VALUE,
     available,
-    change_uses,
     field,
     is_bare,
     is_done,
@@ -20,13 +19,12 @@ from ..network import (
 )
 
 KIND = "repeat"
-N, BYTES, REFERENCES = range(3)
-ROUND = 0
+N, BYTES, ROUND = 0, 1, 0
 
 
 def pack(op, unit, build):
     """How often."""
-    build.par[unit, [N, BYTES, REFERENCES]] = op.n, element_bytes(op.output.type), build.is_reference(op.output.type)
+    build.par[unit, [N, BYTES]] = op.n, element_bytes(op.output.type)
 
 
 @compiled
@@ -44,8 +42,6 @@ def step(u, par, st, ins, outs, net, now):
         return True
     count = beats(net, u, rows, cols) if net.cost[u, TILE] > 0 else 0
     end = finish(net, u, start, arrived, work_of(net, u, 0, 0, count))
-    if par[REFERENCES] != 0 and st[ROUND] == 0:
-        change_uses(net, field(net, ins[0], VALUE), par[N] - 1, now)
     st[ROUND] += 1
     last = st[ROUND] == par[N]
     push(net, outs[0], stop_of(token) + 1 if last else 0, field(net, ins[0], VALUE), rows, cols,

@@ -1,6 +1,7 @@
 """streamify: whole passes over buffers, one for each element of a reference stream."""
 
 from step_lang.errorcodes import ErrorCode
+from step_lang.mapping.references import family_of
 
 from ...compiled import compiled
 from ..cost import TILE, beats, comes, finish, leaves, leaves_last, meets, starts, work_of
@@ -30,7 +31,8 @@ MISALIGNED, ADDRESS_RANGE = ErrorCode.MISALIGNED, ErrorCode.ADDRESS_RANGE
 
 
 def pack(op, unit, build):
-    """Passes (0: by reference) and view."""
+    """Passes (0: by reference) and view. Raises `UnknownFunction` where the uses of its references are not known."""
+    family_of(op.inputs[0])
     par = build.par[unit]
     par[[REPEAT, PASSES_RANK, PASS_RANK]] = op.repeat or 0, op.passes_rank, op.pass_rank
     par[BYTES] = element_bytes(op.output.type)

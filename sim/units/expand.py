@@ -19,7 +19,7 @@ from ..network import (
     stop_of,
 )
 from ..values import passes
-from .scratchpad import is_live, owner_of, pad_ports, request_change, settle
+from .scratchpad import is_live, pad_ports, port_of, request_change, settle
 
 KIND = "expand"
 value_inputs = passes
@@ -59,7 +59,7 @@ def step(u, par, st, ins, outs, net):
     held = peek_value(net, ins[0])
     b, router = -1, 0
     if par[PADS] > 0 and value & EMPTY == 0:
-        port = par[PORTS] + (2 * owner_of(net.heap, net.heap[par[PORTS]], held) if par[PADS] > 1 else 0)
+        port = port_of(net.heap, par[PORTS], par[PADS], held)
         b, router = net.heap[port], net.heap[port + 1]
         if not is_live(net.heap, b, held):
             net.misc[3] = u + 1

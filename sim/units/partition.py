@@ -20,7 +20,7 @@ from ..network import (
 )
 from ..selectors import selected, selects_beyond
 from ..values import passes
-from .scratchpad import is_live, owner_of, pad_ports, request_change, settle
+from .scratchpad import is_live, pad_ports, port_of, request_change, settle
 
 KIND = "partition"
 STEERED_BY = (1,)
@@ -78,7 +78,7 @@ def step(u, par, st, ins, outs, net):
     held = peek_value(net, ins[0])
     b, router = -1, 0
     if par[PADS] > 0 and not empty:
-        port = par[PORTS] + (2 * owner_of(net.heap, net.heap[par[PORTS]], held) if par[PADS] > 1 else 0)
+        port = port_of(net.heap, par[PORTS], par[PADS], held)
         b, router = net.heap[port], net.heap[port + 1]
     if b >= 0 and error == 0 and st[COUNTED] == 0 and not is_live(net.heap, b, held):
         error = FREED

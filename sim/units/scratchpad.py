@@ -14,8 +14,8 @@ from ..network import BUSY, IDLE, record_level
 __all__ = [
     "FRAMES", "PAGE_FRAMES", "PEAK", "READERS", "REFERENCES", "USED", "attach", "frame_tokens", "frame_values",
     "free_page", "free_reference", "is_alone", "is_live", "length_of", "owner_of", "owner_shift", "pad_ports",
-    "reader_offset", "reader_record", "request_change",
-    "request_claim", "request_close", "request_release", "request_take", "settle", "table_entry",
+    "port_of", "reader_offset", "reader_record", "request_change", "request_claim", "request_close",
+    "request_release", "request_take", "settle", "table_entry",
 ]
 
 KIND = "scratchpad"
@@ -96,6 +96,12 @@ def _number(heap, b, reference):
 def owner_of(heap, b, reference):
     """Which of several scratchpads, of which ``b`` is one, a reference is of."""
     return reference >> (heap[b + NUMBER_BITS] + GENERATION_WIDTH)
+
+
+@compiled
+def port_of(heap, ports, pads, reference):
+    """Heap offset of the pair in the list ``ports`` (`pad_ports`, of ``pads`` scratchpads) that ``reference`` is of."""
+    return ports + 2 * owner_of(heap, heap[ports], reference) if pads > 1 else ports
 
 
 @compiled

@@ -147,11 +147,11 @@ def main(arguments: list[str] | None = None) -> int:
     console.print(_table(rows, recorded))
     measured = {name: value for name, value, _ in rows}
     if options.record:
-        made = {
+        figures = {
             "counted_with": {"python": platform.python_version(), "numba": version("numba"), "numpy": version("numpy")},
             "instructions": recorded | {name: round(value, 1) for name, value in measured.items()},
         }
-        RECORD.write_text(tomli_w.dumps(made))
+        RECORD.write_text(tomli_w.dumps(figures))
         return 0
     worse = judge(measured, recorded)
     for line in worse:

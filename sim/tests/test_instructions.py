@@ -1,4 +1,4 @@
-"""What `benchmarks.instructions` compares: every workload has a recorded figure, and more than a few percent is told."""
+"""What `benchmarks.instructions` compares: every workload has a recorded figure, and what exceeds it is told."""
 
 from benchmarks.instructions import CASES, TOLERANCE, judge
 from benchmarks.instructions import _recorded as recorded

@@ -1,6 +1,6 @@
 """Bufferize: inner dimensions into a scratchpad, a reference for each buffer."""
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib.wiring import Out
 
 from step_lang.mapping.registers import USES_WIDTH
@@ -88,13 +88,14 @@ class Bufferize(Unit):
             with m.Elif(exhausted):
                 m.d.sync += self.error.eq(ErrorCode.EXHAUSTED)
 
+        whose = Const(self.owner, shape.reference_bits - shape.own_bits)
         good = Signal()     # the beat can be stored
         accept = Signal()
         m.d.comb += [
             good.eq(can & ~misshapen & ~unfinished & (self.error == ErrorCode.NONE)),
             # A reference leaves when its buffer is complete; done passes as it is.
             o.valid.eq(i.valid & good & (completes | beat.done)),
-            o.payload.data.eq(Mux(beat.done | passes, 0, w.owner | self.owner << shape.own_bits)),
+            o.payload.data.eq(Mux(beat.done | passes, 0, Cat(w.owner, whose))),
             o.payload.rows.eq(~beat.done & ~passes),
             o.payload.stop.eq(Mux(beat.done, 0, beat.stop - self.cfg.rank)),
             o.payload.empty.eq(beat.done | passes),

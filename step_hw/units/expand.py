@@ -60,14 +60,17 @@ class Expand(Unit):
         present = Signal()
         pops = Signal()
         differ = Signal()
-        freed = Signal()   # a reference whose buffer was freed
+        good = present & ~differ
+        if self.shape is not None:
+            freed = Signal()   # a reference whose buffer was freed
+            good &= ~freed
         m.d.comb += [
             present.eq(value.valid & ref.valid),
             pops.eq(r.done | (r.stop >= b)),
             # With b = 0 there is one value an element, so a bare stop must face a bare stop.
             differ.eq((v.done != r.done) | (v.empty & ~r.empty) | (pops & (v.stop != r.stop))
                       | ((b == 0) & r.empty & ~v.empty)),
-            o.valid.eq(present & ~differ & ~freed),
+            o.valid.eq(good),
             ref.ready.eq(o.valid & o.ready),
             value.ready.eq(o.valid & o.ready & pops),
             o.payload.stop.eq(r.stop),

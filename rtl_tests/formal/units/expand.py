@@ -91,7 +91,7 @@ REFERENCE_FAULTS = (
     Fault("the value's own use is over with the first copy", "self.uses) + ~pops", "self.uses)"),
     Fault("a value without a copy keeps its buffer", "~v.empty & (pops | ~r.empty)", "~v.empty & ~r.empty"),
     Fault("a bare stop inside has uses", "~v.empty & (pops | ~r.empty)", "~v.empty"),
-    Fault("a freed buffer is handed on", "o.valid.eq(present & ~differ & ~freed)", "o.valid.eq(present & ~differ)"),
+    Fault("a freed buffer is handed on", "good &= ~freed", "good &= 1"),
 )
 
 CASES = (

@@ -51,6 +51,6 @@ UNIT = seeded(
         ("valid rows are not stored", "w.frame.rows.eq(beat.rows)", "w.frame.rows.eq(1)"),
         ("exhausted by a buffer that has not begun", "exhausted = open_ & needs_page", "exhausted = needs_page"),
         ("one page a buffer", "needs_page = fused & (offset == 0)", "needs_page = fused & (count == 0)"),
-        ("does not say whose the buffer is", "w.owner | self.owner << shape.own_bits", "w.owner", "met"),
+        ("does not say whose the buffer is", "Cat(w.owner, whose)", "w.owner", "met"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,16 +45,16 @@ def run(made: Cooked, hw: HardwareConfig, *, simulators: Sequence[str] = ()) -> 
     try:
         prediction = predict(graph, design.hw, trace=True)
     except DeadlockError as error:
-        return Outcome(f"DeadlockError: {error}", _same_deadlock(design, tensors, str(error), simulators),
-                       rtl=bool(simulators))
+        wrong = _same_end(design, tensors, str(error), simulators, DeadlockError, str)
+        return Outcome(f"DeadlockError: {error}", wrong, rtl=bool(simulators))
     except UnknownFunction as error:  # values steer it that the model does not compute
         return Outcome(f"{type(error).__name__}: {error}")
     except StepError as error:
         try:
             design.interpret(tensors)
         except StepError as other:  # what lowering makes of it is no sound program (DESIGN section 6, open dimensions)
-            return Outcome(f"{type(other).__name__}: {other}", _same_error(design, tensors, str(error), simulators),
-                           rtl=bool(simulators))
+            wrong = _same_end(design, tensors, str(error), simulators, StepError, _unit_of)
+            return Outcome(f"{type(other).__name__}: {other}", wrong, rtl=bool(simulators))
         return Outcome("", [f"the program is sound, the model says {error}"])
     grants = prediction.arbitration
     try:
@@ -132,27 +132,20 @@ def _rtl(design: Design, tensors: dict[str, np.ndarray], lowered: Result, logica
     return wrong + ([parted.text] if parted.divergences else [])
 
 
-def _same_deadlock(design: Design, tensors: dict[str, np.ndarray], said: str, simulators: Sequence[str]) -> list[str]:
-    """RTL hangs where the model does, and says the same."""
+def _same_end(design: Design, tensors: dict[str, np.ndarray], said: str, simulators: Sequence[str],
+              kind: type[StepError], part: Callable[[str], str]) -> list[str]:
+    """RTL ends with an error of ``kind`` where the model does; ``part`` of what they say is the same."""
     wrong = []
     for simulator in simulators:
         try:
             run_rtl(design, tensors, _built(design, simulator), simulator=simulator, quiet_cycles=1000)
             wrong.append(f"{simulator} ran, the model says {said}")
-        except DeadlockError as error:
-            if str(error) != said:
+        except kind as error:
+            if part(str(error)) != part(said):
                 wrong.append(f"{simulator} says {error}\nthe model says {said}")
     return wrong
 
 
-def _same_error(design: Design, tensors: dict[str, np.ndarray], said: str, simulators: Sequence[str]) -> list[str]:
-    """RTL stops with an error where the model does, in the same unit."""
-    wrong = []
-    for simulator in simulators:
-        try:
-            run_rtl(design, tensors, _built(design, simulator), simulator=simulator, quiet_cycles=1000)
-            wrong.append(f"{simulator} ran, the model says {said}")
-        except StepError as error:
-            if str(error).partition(")")[0] != said.partition(")")[0]:
-                wrong.append(f"{simulator} says {error}\nthe model says {said}")
-    return wrong
+def _unit_of(said: str) -> str:
+    """An error's message up to the unit in which it is."""
+    return said.partition(")")[0]

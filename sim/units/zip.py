@@ -10,6 +10,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     peek,
     peek_value,
     pop,
@@ -51,15 +52,11 @@ def step(u, par, st, ins, outs, net):
     first = peek(net, ins[0]) & control
     for k in range(1, par[N]):
         if peek(net, ins[k]) & control != first:
-            net.misc[3] = u + 1
-            net.misc[4] = MISALIGNED
-            return BLOCKED
+            return fail(net, u, MISALIGNED)
     rows = peek(net, ins[par[FIRST]]) & ~control
     for k in range(par[N]):
         if (par[TALLEST] >> k) & 1 == 1 and peek(net, ins[k]) & ~control != rows:
-            net.misc[3] = u + 1
-            net.misc[4] = SHAPE
-            return BLOCKED
+            return fail(net, u, SHAPE)
     if not can_push(net, outs[0]):
         return BLOCKED
     value = 0

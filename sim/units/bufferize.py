@@ -11,6 +11,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_bare,
     is_done,
     peek,
@@ -60,13 +61,6 @@ def value_inputs(unit, graph, port):
 
 
 @compiled
-def _fail(net, u, code):
-    net.misc[3] = u + 1
-    net.misc[4] = code
-    return BLOCKED
-
-
-@compiled
 def step(u, par, st, ins, outs, net):
     """One beat a cycle while a reference, a page and, where a buffer ends, the output are free."""
     b = par[BASE]
@@ -78,7 +72,7 @@ def step(u, par, st, ins, outs, net):
     tok, value = peek(net, ins[0]), peek_value(net, ins[0])
     if is_done(tok):
         if st[OPEN] == 1 or st[HOLLOW] == 1:
-            return _fail(net, u, PROTOCOL)
+            return fail(net, u, PROTOCOL)
         if not can_push(net, outs[0]):
             return BLOCKED
         push(net, outs[0], tok, 0)
@@ -89,7 +83,7 @@ def step(u, par, st, ins, outs, net):
     completes = stop >= par[RANK]
     passes = bare and par[PASSES] == 1
     if (bare and st[OPEN] == 1) or (not bare and st[HOLLOW] == 1) or (passes and stop <= par[RANK]):
-        return _fail(net, u, SHAPE)
+        return fail(net, u, SHAPE)
     if passes:
         if not can_push(net, outs[0]):
             return BLOCKED
@@ -105,7 +99,7 @@ def step(u, par, st, ins, outs, net):
         page = free_page(heap, b)
         if page < 0:
             if st[OPEN] == 1 and is_alone(heap, b):
-                return _fail(net, u, EXHAUSTED)
+                return fail(net, u, EXHAUSTED)
             st[WAITS] = WAITS_PAGE
             if st[OPEN] == 0 and free_reference(heap, b) < 0:
                 st[WAITS] |= WAITS_REFERENCE

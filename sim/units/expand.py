@@ -11,6 +11,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -53,18 +54,14 @@ def step(u, par, st, ins, outs, net):
     differ = is_done(value) != done or (value & EMPTY != 0 and not bare)
     differ = differ or (par[B] == 0 and bare and value & EMPTY == 0)
     if differ or (pops and stop_of(value) != stop_of(ref)):
-        net.misc[3] = u + 1
-        net.misc[4] = MISALIGNED
-        return BLOCKED
+        return fail(net, u, MISALIGNED)
     held = peek_value(net, ins[0])
     b, router = -1, 0
     if par[PADS] > 0 and value & EMPTY == 0:
         port = port_of(net.heap, par[PORTS], par[PADS], held)
         b, router = net.heap[port], net.heap[port + 1]
         if not is_live(net.heap, b, held):
-            net.misc[3] = u + 1
-            net.misc[4] = FREED
-            return BLOCKED
+            return fail(net, u, FREED)
     if not can_push(net, outs[0]):
         return BLOCKED
     if b >= 0 and (pops or not bare):

@@ -10,6 +10,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_done,
     peek,
     peek_value,
@@ -83,9 +84,7 @@ def step(u, par, st, ins, outs, net):
     if b >= 0 and error == 0 and st[COUNTED] == 0 and not is_live(net.heap, b, held):
         error = FREED
     if error != 0:
-        net.misc[3] = u + 1
-        net.misc[4] = error
-        return BLOCKED
+        return fail(net, u, error)
 
     if b >= 0 and st[COUNTED] == 0:
         uses = 0

@@ -17,6 +17,7 @@ from ..network import (
     STARVED,
     can_pop,
     can_push,
+    fail,
     is_bare,
     is_done,
     peek,
@@ -210,8 +211,7 @@ def step(u, par, st, ins, outs, net):
     here = reader_record(heap, b, k)
     r = heap[here + REGISTERS]
     if heap[r + ERROR] != 0:
-        net.misc[3] = u + 1
-        net.misc[4] = heap[r + ERROR]
+        fail(net, u, heap[r + ERROR])
     moved = False
     advance = True
     if heap[r + FULL] == 1:

@@ -28,6 +28,9 @@ PAPER_MEMORY_MATCHED = {"Mixtral-8x7B": 1.27, "Qwen3-30B-A3B": 1.15}
 PAPER_PERFORMANCE_MATCHED = {"Mixtral-8x7B": 1.05, "Qwen3-30B-A3B": 1.14}
 PAPER_MEMORY_SAVED = {"Mixtral-8x7B": 0.20, "Qwen3-30B-A3B": 0.69}
 PAPER_COMPUTE_SAVED = 0.54
+PAPER_SAVES_MATCHED = {"Qwen3-30B-A3B": 0.69}
+"""On-chip memory that dynamic saves over the static implementation which the paper calls matched in memory, where it
+says so: no static tile of Qwen has as little."""
 
 
 def points() -> int:
@@ -43,8 +46,9 @@ def make(lab: Lab, traces: Traces, models: Sequence[MoeModel] = (MIXTRAL, QWEN),
         "Queries, keys and values, attention of all KV heads one after the other on 4 regions, experts; the output "
         "projection, norms and residuals are left out, as in the paper. Static: attention interleaved, from one queue; "
         "a region for each expert.",
-        "Same memory: the static tile whose on-chip memory is nearest that of dynamic tiles; same performance: the "
-        "smallest one whose layer takes at most 1% longer than the best. The paper does not say which it took."])
+        "Same memory: the static tile whose on-chip memory is nearest that of dynamic tiles, or, of Qwen, over which "
+        "dynamic tiles save nearest to the 69% that the paper says with its ratio: no static one has as little memory. "
+        "Same performance: the smallest tile whose layer takes at most 1% longer than the best."])
     for model in models:
         chosen = traces.routing(model.trace, batch, model.top_k, model.experts).values
         lengths = traces.lengths(batch, DEVIATION).values
@@ -64,8 +68,7 @@ def make(lab: Lab, traces: Traces, models: Sequence[MoeModel] = (MIXTRAL, QWEN),
                                            1 - busy / model.experts, "section 5.5, as compute saved"))
                 figure.notes.append(
                     f"{model.name}: what the paper says of memory and compute fits dynamic tiles with a region for "
-                    "each expert, experts without tokens left out, over static tiles of 32 rows; then its ratio is to "
-                    f"be compared with {static[32].cycles / base.cycles:.2f}.")
+                    "each expert, experts without tokens left out, over static tiles of 32 rows.")
     return figure
 
 
@@ -80,7 +83,11 @@ def _claims(model: MoeModel, static: Mapping[int, Measured], dynamic: Mapping[in
         return m.onchip["figures"]
 
     best = min(m.cycles for m in static.values())
-    like_memory = min(static, key=lambda tile: (abs(math.log(memory(static[tile]) / memory(base))), tile))
+    least = min(static, key=lambda tile: (abs(math.log(memory(static[tile]) / memory(base))), tile))
+    saves = PAPER_SAVES_MATCHED.get(model.name)
+    like_memory = least if saves is None else min(
+        static, key=lambda tile: (abs(1 - memory(base) / memory(static[tile]) - saves), tile))
+    matched = "with the same memory" if saves is None else f"with memory of which dynamic saves {saves:.0%}"
     like_speed = min(tile for tile, m in static.items() if m.cycles <= 1.01 * best)
     ratio = static[like_memory].cycles / base.cycles
     paper = PAPER_MEMORY_MATCHED[model.name]
@@ -90,7 +97,7 @@ def _claims(model: MoeModel, static: Mapping[int, Measured], dynamic: Mapping[in
             f"{tile}: {m.cycles / base.cycles:.2f} with {memory(m) / memory(base):.2f} of the memory"
             for tile, m in static.items())
     found = [
-        Claim(f"{model.name}: static with the same memory (tile {like_memory}) over dynamic", paper, ratio,
+        Claim(f"{model.name}: static {matched} (tile {like_memory}) over dynamic", paper, ratio,
               "section 5.5", bar=0.10, why=why),
         Claim(f"{model.name}: static with the same performance (tile {like_speed}) over dynamic",
               PAPER_PERFORMANCE_MATCHED[model.name], static[like_speed].cycles / base.cycles, "section 5.5"),
@@ -99,7 +106,9 @@ def _claims(model: MoeModel, static: Mapping[int, Measured], dynamic: Mapping[in
     fewer = {count: m for count, m in dynamic.items() if count < model.experts}
     found += [Claim(f"{model.name}: compute saved with {count} regions", PAPER_COMPUTE_SAVED,
                     1 - m.allocated / base.allocated, "section 5.5") for count, m in fewer.items()]
-    found += [Claim(f"{model.name}: static with the same memory over dynamic with {count} regions", paper,
+    found += [Claim(f"{model.name}: static with the least memory (tile {least}) over dynamic", paper,
+                    static[least].cycles / base.cycles, "section 5.5")] if least != like_memory else []
+    found += [Claim(f"{model.name}: static {matched} over dynamic with {count} regions", paper,
                     static[like_memory].cycles / m.cycles, "section 5.5") for count, m in fewer.items()]
     return found
 

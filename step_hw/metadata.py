@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from amaranth.utils import bits_for
 
-from step_lang.mapping.registers import GENERATION_WIDTH, USES_WIDTH
+from step_lang.mapping.registers import GENERATION_WIDTH
 
 from .beat import BeatLayout
 from .units.scratchpad import FrameLayout, ScratchpadShape
@@ -56,7 +56,7 @@ def metadata_of(shape: ScratchpadShape) -> Metadata:
         page_table=(shape.references << shape.page_bits) * shape.page_bits,
         free_list=pages * shape.page_bits + 2 * pointer + 2 * bits_for(shape.pages),
         lengths=shape.references * bits_for(shape.frames),
-        uses=shape.references * (USES_WIDTH + GENERATION_WIDTH + _FLAGS),
+        uses=shape.references * (shape.uses_bits + GENERATION_WIDTH + _FLAGS),
     )
 
 

@@ -10,6 +10,7 @@ from step_lang.errors import HardwareTooSmall, StepError
 from step_lang.hwconfig import HardwareConfig
 from step_lang.lowering import lower
 from step_lang.mapping.limits import check_columns, check_rows, check_states
+from step_lang.mapping.registers import STOP_WIDTH
 from step_lang.mapping.scratchpads import check_buffer
 from step_lang.memory_config import MemoryConfig
 from step_lang.program import Program
@@ -21,8 +22,8 @@ _CHECKS: dict[str, tuple[Callable[[Any, HardwareConfig], Any], ...]] = {
     "pack_rows": (check_columns, check_rows), "unpack_rows": (check_columns,), "trim_rows": (check_rows,)}
 """By the kind of an operator of a lowered program."""
 
-MOST_RANK = 15
-"""Tokens, here as in hardware, have four bits for a stop."""
+MOST_RANK = (1 << STOP_WIDTH) - 1
+"""Tokens have as many bits for a stop as hardware has."""
 
 
 def check_capacity(program: Program, memory: MemoryConfig) -> None:

@@ -22,6 +22,8 @@ def test_bits_of_a_scratchpad():
     assert found.free_list == 8 * 3 + 2 * 3 + 2 * 4
     assert found.lengths == 5 * 5             # 0..16
     assert found.uses == 5 * (8 + 2 + 3)
+    wide = metadata_of(ScratchpadShape(16, 2, 5, BeatLayout(32, 2), uses_bits=24))
+    assert wide.uses == 5 * (24 + 2 + 3)      # of references that other data copy
     assert found.share == (120 + 38 + 25 + 65) / 512
 
 

@@ -108,6 +108,20 @@ def test_room_in_a_scratchpad():
     ]
 
 
+def test_room_in_one_of_several_scratchpads():
+    """A reader of both holds up who fills either."""
+    met = graph(
+        ("a", "load", "fill_a"), ("b", "load", "fill_b"), ("ref_a", "fill_a", "merge"), ("ref_b", "fill_b", "merge"),
+        ("refs", "merge", "read"), ("count", "load", "read"), ("out", "read", "store"),
+        kinds={"fill_a": ("bufferize", {"scratchpad": "pad_a"}), "fill_b": ("bufferize", {"scratchpad": "pad_b"}),
+               "read": ("streamify", {"ports": (("pad_a", 0), ("pad_b", 0))}),
+               "pad_a": ("scratchpad", {}), "pad_b": ("scratchpad", {})})
+    for full, link in enumerate("ab"):
+        fill = [0] * 7
+        fill[full], fill[4] = 2, 1
+        assert f"  fill_{link} finds no room in pad_{link}, waits for read" in deadlock_report(met, fill).splitlines()
+
+
 def test_a_scratchpad_holds_up_only_who_has_something_to_put_in():
     assert waiting_cycle(BUFFERED, [0, 0, 0, 0]) == []
     report = deadlock_report(BUFFERED, [1, 0, 0, 0])

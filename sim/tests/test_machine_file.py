@@ -10,6 +10,7 @@ from sim.tile import BeatMachine, RooflineMachine, predict
 from sim.tile.capacity import check_capacity, check_units
 from sim.tile.machine_file import machine_of
 from step_hw.design import Design
+from step_lang import Program, bf16, fn, ops
 from step_lang.errors import ConfigError, HardwareTooSmall
 from step_lang.hwconfig import HardwareConfig
 from step_lang.memory_config import MemoryConfig
@@ -74,12 +75,20 @@ def test_buffers_that_the_scratchpads_do_not_hold():
     check_units(program, enough)
 
 
+def _split() -> Program:
+    with Program("split") as p:
+        tiles = ops.linear_offchip_load(p.tensor("x", (8, 64), bf16), (8, 64), shape=(1,))
+        ops.linear_offchip_store(ops.flat_map(fn.split_rows(rows=1), tiles), p.tensor("y", (8, 64), bf16))
+    return p
+
+
 @pytest.mark.parametrize(("module", "settings", "key"), [
     (swiglu, {"scratchpad_frames": 4096, "accumulator_entries": 4}, "accumulator.entries to at least"),
-    (simplified_moe, {"row_columns": 8}, "rows.columns to at least")])
+    (simplified_moe, {"row_columns": 8}, "rows.columns to at least"),
+    (None, {"row_columns": 8}, "rows.columns to at least 16")])
 def test_states_and_rows_that_the_units_do_not_hold(module, settings, key):
-    """Of products of tiles, and of rows that are packed: what beat fidelity says."""
-    program = module.build()
+    """Of products of tiles, of rows that are packed, of tiles that are split: what beat fidelity says."""
+    program = module.build() if module else _split()
     small = HardwareConfig(tile=4, **settings)
     with pytest.raises(HardwareTooSmall, match=key) as told:
         predict(program, BeatMachine(small), module.streams(program) if hasattr(module, "streams") else {})

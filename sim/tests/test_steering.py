@@ -166,11 +166,15 @@ def test_an_input_without_values_is_refused():
 def test_buffers_of_several_bufferizes(known_first):
     """Numbers that the model computes in one's buffers do not make known what is in the other's."""
     def make(p):
-        known = ops.bufferize(ops.promote(_input()), rank=1, name="known")
-        loaded = ops.linear_offchip_load(p.tensor("v", (4, 1), u32), (1, 1), shape=(1, 4), stride=(4, 1))
-        unknown = ops.bufferize(loaded, rank=1, name="unknown")
-        both = [known.assume((1,)), unknown]
-        merged, _ = ops.eager_merge(both if known_first else both[::-1], name="merge")
+        def known():
+            return ops.bufferize(ops.promote(_input()), rank=1, name="known").assume((1,))
+
+        def unknown():
+            loaded = ops.linear_offchip_load(p.tensor("v", (4, 1), u32), (1, 1), shape=(1, 4), stride=(4, 1))
+            return ops.bufferize(loaded, rank=1, name="unknown")
+
+        made = [make() for make in ((known, unknown) if known_first else (unknown, known))]
+        merged, _ = ops.eager_merge(made, name="merge")
         return ops.flatten(ops.streamify(merged, repeat=1), 0, 2)
 
     with pytest.raises(UnknownFunction, match="values made by load 'linear_offchip_load_0'"):

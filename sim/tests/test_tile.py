@@ -215,18 +215,23 @@ def counted_references(way):
         elif way == "met":
             other = ops.bufferize(ops.map(fn.add(), numbers, numbers), rank=1, name="other")
             read = [ops.streamify(ops.eager_merge([kept, other])[0], repeat=1), ops.streamify(other, repeat=1)]
+        elif way == "routed":
+            selector = ops.input_stream("selector", Selector(2), (ragged("N"),))
+            read = [ops.streamify(part, repeat=1) for part in ops.partition(kept, selector, rank=0)]
         else:   # a reference that only says that there is an element is no use
-            read = [ops.streamify(kept, kept)]
+            copies = ops.expand(ops.repeat(kept, 1), ops.repeat(kept, 2), rank=1)
+            read = [ops.streamify(kept, kept), ops.streamify(copies, repeat=1)]
         for k, stream in enumerate(read):
             ops.linear_offchip_store(stream, p.tensor(f"y{k}", (80, 1), u32))
     return p
 
 
-@pytest.mark.parametrize("way", ["repeated", "copied", "met", "present"])
+@pytest.mark.parametrize("way", ["repeated", "copied", "met", "routed", "present"])
 def test_uses_of_references(way):
     """Buffers live until their last use and no longer: at the end none does, and what was read was there."""
     numbers = [[1, 2, 3], [4], [], [5, 6, 7, 8], [9, 10]]
-    streams = {"numbers": numbers} | ({"each": [[1, 2], [], [3], [4, 5, 6], [7]]} if way == "copied" else {})
+    streams = {"numbers": numbers} | {"copied": {"each": [[1, 2], [], [3], [4, 5, 6], [7]]},
+                                      "routed": {"selector": [{0}, {1}, set(), {0, 1}, {0}]}}.get(way, {})
     program = counted_references(way)
     predicted = predict(program, None, streams)
     expected = interpret(program, {}, streams, arbitration=predicted.arbitration)

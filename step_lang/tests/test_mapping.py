@@ -293,20 +293,29 @@ def test_buffers_of_several_bufferizes_meet():
     assert {link.payload.data_bits for link in graph.links if link.stream in ("one", "merge", "route_0")} == {own + 1}
 
 
-def test_references_copied_by_other_data():
-    """Copies are counted as they leave: in more bits, since only links bound them."""
+def copied_references(read, **hardware):
+    """Units of a program in which other data copy references, to whoever ``read(copies)`` says."""
     with Program("p") as p:
         ref = ops.input_stream("ref", scalar(u32), (4, ragged("R")))
-        refs = ops.expand(ops.repeat(loaded_buffers(p), 1), ref, 1, name="copy")
-        routed_readers(p, [refs] * 17)
-    inputs = {"ref": [[1], [1], [1], [1]]}
-    graph = graph_of(p, inputs=inputs)
+        routed_readers(p, read(ops.expand(ops.repeat(loaded_buffers(p), 1), ref, 1, name="copy")))
+    return graph_of(p, dataclasses.replace(HW, **hardware), {"ref": [[1], [1], [1], [1]]})
+
+
+def test_references_copied_by_other_data():
+    """Copies are counted as they leave: in more bits, since only links bound them."""
+    graph = copied_references(lambda copies: [copies] * 17)
     pad = graph.unit("buffers_scratchpad")
     assert (pad.params["uses_bits"], pad.params["routers"]) == (24, 1)
     assert graph.unit("copy").params == {"ports": ((pad.index, 0),), "uses": (17,)}
+
+
+def test_more_copies_than_can_be_counted():
+    """Of one element, with the value that is kept for the next; and in links."""
+    with pytest.raises(HardwareTooSmall, match="uses of a buffer: up to 256 vs 255"):
+        copied_references(lambda copies: [ops.repeat(copies, 255)])
     with pytest.raises(HardwareTooSmall, match=r"uses of a buffer of 'buffers_scratchpad': up to \d+, those of \d+ "
                                                r"references in links, vs 16777215; fix: make the links of references "):
-        graph_of(p, hw=dataclasses.replace(HW, link_depth=4096), inputs=inputs)
+        copied_references(lambda copies: [copies] * 17, link_depth=4096)
 
 
 def test_compute_bandwidth_buys_rows():

@@ -108,11 +108,17 @@ def sizes_fit(par, rows, cols, rows1, cols1):
 
 
 @compiled
+def _broadcast(size, other):
+    """Rows or columns of what two tiles make that fit: one repeats for as many as the other has, none included."""
+    return size if other == 1 else other
+
+
+@compiled
 def result_rows(net, par, rows, rows1, value):
     """Rows of the result; -1 for more than there are or may be, and `UNKNOWN_ROWS`."""
     size = par[SIZE]
     if size == BROADCAST:
-        return rows if rows1 == 1 else rows1
+        return _broadcast(rows, rows1)
     if size == MORE_ROWS:
         return rows + rows1
     if size == ONE_MORE_ROW:
@@ -133,7 +139,7 @@ def result_cols(par, cols, rows1, cols1):
     """Columns of the result."""
     size = par[SIZE]
     if size == BROADCAST:
-        return cols if cols1 == 1 else cols1
+        return _broadcast(cols, cols1)
     if size == PRODUCT:
         return rows1 if par[TRANSPOSED] != 0 else cols1
     if size == ONE_COLUMN or size == SCALAR:
@@ -189,7 +195,7 @@ def call_cost(net, u, par, rows, cols, rows1, cols1, out_rows, out_cols):
     elif kind == OF_INPUT:
         flops = rows * cols
     elif kind == OF_RESULT:
-        flops = max(rows, rows1) * max(cols, cols1)
+        flops = _broadcast(rows, rows1) * _broadcast(cols, cols1)
     if net.cost[u, TILE] > 0:
         count = max(beats(net, u, rows, cols), beats(net, u, out_rows, out_cols))
         if kind == MULTIPLY_ADDS:
